@@ -8,6 +8,7 @@ import argparse
 import asyncio
 import json
 import os
+import socket
 import statistics
 import sys
 import tempfile
@@ -20,10 +21,11 @@ from typing import Any
 import psutil
 
 from dragoman import Hub
-from dragoman.connections.boxes.network import BoxProxy, NetworkRule
+from dragoman.connections.boxes.network import PROXY, BoxProxy, NetworkRule, NetworkUse
 from dragoman.settings import Settings
 
 SERVER = Path(__file__).parents[1] / "tests" / "servers" / "stdio_server.py"
+FETCHING = Path(__file__).with_name("fetching_program.py")
 _MEGABYTE = 1024 * 1024
 
 
@@ -96,49 +98,50 @@ async def servers(rounds: int, count: int) -> dict[str, Any]:
 
 
 async def proxy(rounds: int, megabytes: int) -> dict[str, float]:
-    """A connection to a service of this machine, straight and through the proxy."""
-    block = b"x" * (256 * 1024)
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        wanted = int(await reader.readline())
-        for _ in range(max(1, wanted // len(block))):
-            writer.write(block[:wanted])
-            await writer.drain()
-        writer.close()
-
-    service = await asyncio.start_server(answer, "127.0.0.1", 0)
-    port = service.sockets[0].getsockname()[1]
-    way = BoxProxy(NetworkRule((f"localhost:{port}",), is_trusted=True), lambda told: None)
-    entrance = await asyncio.start_server(
-        way._kept(way._answer_proxy),  # pyright: ignore[reportPrivateUsage]
-        "127.0.0.1",
-        0,
-        limit=256 * 1024,
+    """A connection to a service, straight and through the proxy: three processes, as in life."""
+    service = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-S", str(FETCHING), "serve"), stdout=asyncio.subprocess.PIPE
     )
-    proxied = entrance.sockets[0].getsockname()[1]
+    assert service.stdout is not None
+    port = int(await service.stdout.readline())
+    entrance = socket.create_server(("127.0.0.2", PROXY[1]))
+    way = BoxProxy(NetworkRule((f"127.0.0.1:{port}",), is_trusted=True), lambda told: None, NetworkUse())
+    answering = asyncio.create_task(way.answer([entrance]))
 
-    async def fetched(through: bool, size: int) -> float:
-        began = time.perf_counter()
-        reader, writer = await asyncio.open_connection("127.0.0.1", proxied if through else port)
-        if through:
-            writer.write(f"CONNECT localhost:{port} HTTP/1.1\r\n\r\n".encode())
-            await reader.readuntil(b"\r\n\r\n")
-        writer.write(f"{size}\n".encode())
-        while await reader.read(256 * 1024):
-            pass
-        writer.close()
-        return time.perf_counter() - began
+    async def fetched(through: bool, times: int, size: int) -> list[float]:
+        words = [
+            sys.executable,
+            "-S",
+            str(FETCHING),
+            "fetch",
+            str(port),
+            str(int(through)),
+            str(times),
+            str(size),
+        ]
+        client = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
+        out, _ = await client.communicate()
+        return json.loads(out)
 
-    async with service, entrance:
-        straight = [await fetched(False, 1) for _ in range(rounds)]
-        through = [await fetched(True, 1) for _ in range(rounds)]
-        size = megabytes * _MEGABYTE
-        fast = min([await fetched(False, size) for _ in range(3)])
-        slow = min([await fetched(True, size) for _ in range(3)])
+    try:
+        straight, through, fast, slow, processor = [], [], [], [], []
+        for _ in range(5):  # turn by turn, so that a busy machine is busy for each
+            straight += await fetched(False, rounds // 5, 1)
+            through += await fetched(True, rounds // 5, 1)
+            fast += await fetched(False, 2, megabytes * _MEGABYTE)
+            began = time.process_time()
+            slow += await fetched(True, 2, megabytes * _MEGABYTE)
+            processor.append(time.process_time() - began)
+    finally:
+        answering.cancel()
+        await asyncio.wait([answering])
+        service.kill()
+        await service.wait()
     return {
         "connection_extra_ms": round((statistics.median(through) - statistics.median(straight)) * 1000, 2),
-        "straight_mb_s": round(megabytes / fast),
-        "proxied_mb_s": round(megabytes / slow),
+        "straight_mb_s": round(megabytes / min(fast)),
+        "proxied_mb_s": round(megabytes / min(slow)),
+        "proxy_cpu_s_per_gb": round(min(processor) / (2 * megabytes / 1024), 3),
     }
 
 

@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import Scheduling  # pyright: ignore[reportMissingTypeStubs]
 
 from cli.command_line import Command, Outcome
+from dragoman.settings import Settings
 from migrated import migrate, put_sqlite
 from patience import patient
 from scheduling import ByTestOrModule
@@ -24,6 +25,11 @@ from scheduling import ByTestOrModule
 # How fast a generated example runs says how busy the machine is, nothing else.
 settings.register_profile("dragoman", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("dragoman")
+
+# Most tests are of other things: their servers keep journals where the test looks, and start sooner without a
+# box. What Dragoman does by itself is in tests/boxes, tests/docs, tests/real and tests/cli.
+os.environ["DRAGOMAN_BOX_PROGRAMS"] = "people"
+(Settings.__init__.__kwdefaults__ or {})["box_programs"] = "people"
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -132,6 +138,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
     """Where commands of this process keep their files."""
     for variable in [name for name in os.environ if name.startswith("DRAGOMAN_")]:
         monkeypatch.delenv(variable)
+    monkeypatch.setenv("DRAGOMAN_BOX_PROGRAMS", "people")
     for variable in ("NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path / "home"))

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dragoman.cluster.places import PlaceCounts as PlaceCounts
     from dragoman.cluster.protocol import Node as Node
     from dragoman.connections.boxes.boxes import BoxFacts as BoxFacts
+    from dragoman.connections.boxes.boxes import BoxNeed as BoxNeed
     from dragoman.connections.boxes.homes import BoxHome as BoxHome
     from dragoman.connections.native.source import NativeTool as NativeTool
     from dragoman.connections.oauth.flow import AuthorizationCallback as AuthorizationCallback
@@ -308,7 +309,7 @@ _HOMES = {
         "dragoman.hub.configuration_files": "ConfigurationFiles",
         "dragoman.hub.connector_queries": "AcceptedQuery ConnectorQueries",
         "dragoman.hub.connector_settings": "ConnectorSettings",
-        "dragoman.connections.boxes.boxes": "BoxFacts",
+        "dragoman.connections.boxes.boxes": "BoxFacts BoxNeed",
         "dragoman.connections.boxes.homes": "BoxHome",
         "dragoman.hub.connectors": "ConnectorChange ConnectorView Connectors",
         "dragoman.hub.credentials": (

@@ -146,11 +146,11 @@ class Settings:
     box_programs: Annotated[
         BoxedPrograms,
         Setting(
-            "Which commands that say nothing of a box run in one: those of `people` whom the operator does"
-            " not answer for, or `all`.",
+            "Which commands that say nothing of a box run in one: `all`, or only those of `people` whom the"
+            " operator does not answer for.",
             _USERS,
         ),
-    ] = "people"
+    ] = "all"
     allow_unboxed: Annotated[
         bool,
         Setting(

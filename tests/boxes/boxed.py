@@ -3,6 +3,7 @@
 import json
 import sys
 from contextlib import AbstractAsyncContextManager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,12 @@ import pytest
 
 from dragoman import Hub
 from dragoman.connections.boxes import machine
+from dragoman.hub import BoundHub
+from dragoman.settings import Settings
 from patience import patient
 from servers import hubs
 
+BY_ITSELF: Any = next(one.default for one in fields(Settings) if one.name == "box_programs")
 PROGRAM = Path(__file__).with_name("hostile_program.py")
 
 
@@ -24,11 +28,11 @@ def needs(mode: str) -> None:
 
 
 def open_hub(home: Path, **settings: Any) -> AbstractAsyncContextManager[Hub]:
-    """One in which every program is boxed."""
-    return hubs.open_hub(home, **{"box_programs": "all", **settings})
+    """One as it is by itself: every program is boxed."""
+    return hubs.open_hub(home, **{"box_programs": BY_ITSELF, **settings})
 
 
-async def added(hub: Hub, name: str = "hostile", **facts: Any) -> None:
+async def added(hub: BoundHub, name: str = "hostile", **facts: Any) -> None:
     view = await hub.connectors.add(
         name,
         command=sys.executable,
@@ -40,7 +44,7 @@ async def added(hub: Hub, name: str = "hostile", **facts: Any) -> None:
     assert view.status.state == "connected", (view.status.cause, view.status.stderr)
 
 
-async def called(hub: Hub, tool: str, name: str = "hostile", **facts: Any) -> dict[str, Any]:
+async def called(hub: BoundHub, tool: str, name: str = "hostile", **facts: Any) -> dict[str, Any]:
     output = await hub.call(f"mcp_{name}_{tool}", {"facts": facts})
     assert output.ok, output.error
     return output.result if isinstance(output.result, dict) else json.loads(str(output.result))

@@ -2,14 +2,16 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 
-from boxes.boxed import added, called, needs, open_hub
+from boxes.boxed import PROGRAM, added, called, needs, open_hub
 from dragoman.connections.boxes.network import NetworkRule
 from dragoman.errors import InvalidConfig
+from dragoman.scope import LOCAL_CALLER
 from servers.hubs import until
 
 pytestmark = pytest.mark.anyio
@@ -75,13 +77,20 @@ async def test_a_box_without_a_network_reaches_not_even_its_machine(tmp_path: Pa
             assert found[f"127.0.0.1:{port}"].startswith("failed")
 
 
-async def test_with_many_users_the_full_network_has_no_inside_addresses(tmp_path: Path) -> None:
+async def test_with_many_users_the_full_network_has_inside_addresses_for_the_operator_alone(
+    tmp_path: Path,
+) -> None:
     needs("bubblewrap")
-    async with a_service() as port, open_hub(tmp_path, multi_user=True) as hub:
-        await added(hub)
-        asked = f"CONNECT 127.0.0.1:{port} HTTP/1.1\r\n\r\n"
-        found = await called(hub, "look", connect=[f"127.0.0.1:{port}"], proxy=[asked])
-        assert found[f"127.0.0.1:{port}"].startswith("failed")
+    paths = (str(PROGRAM.parent),)
+    async with a_service() as port, open_hub(tmp_path, multi_user=True, box_paths=paths) as hub:
+        place = f"127.0.0.1:{port}"
+        await added(hub, "operators")
+        assert "hello from /" in (await called(hub, "look", "operators", connect=[place]))[place]
+        admin = hub.acting_for(replace(LOCAL_CALLER, user="ada", role="admin"))
+        await added(admin, "adas")
+        asked = f"CONNECT {place} HTTP/1.1\r\n\r\n"
+        found = await called(admin, "look", "adas", connect=[place], proxy=[asked])
+        assert found[place].startswith("failed")
         assert "inside the network" in found[asked]
 
 

@@ -182,3 +182,58 @@ def test_what_holds_more_than_a_program_is_never_shown_whole(tmp_path: Path) -> 
     assert shown == [str(script)], "its folder holds Dragoman's home, and the working directory is a home"
     assert home not in program_paths(sys.executable, os.environ["PATH"], kept_out)
     assert own_paths("python3", ["-c", "code", str(script)], None, kept_out) == []
+
+
+async def test_what_is_named_by_a_relative_path_is_offered_and_found_by_that_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs("bubblewrap")
+    (tmp_path / "data.json").write_text("seen")
+    monkeypatch.chdir(tmp_path)
+    async with open_hub(tmp_path / "home") as hub:
+        args = ["-S", "-E", str(PROGRAM), "data.json", "data"]
+        view = await hub.connectors.add("hostile", command=sys.executable, args=args, approval="never")
+        (need,) = view.needs
+        assert (need.setting, need.value) == ("mounts", f"{tmp_path}/data.json:ro")
+        await hub.connectors.update("hostile", mounts=need.becomes)
+        assert (await called(hub, "look", read=["data.json"]))["data.json"] == "seen"
+
+
+async def test_packages_that_one_box_writes_reach_neither_another_nor_the_cache_that_they_share(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program is called npx here: what package runners keep is shown to them alone."""
+    needs("bubblewrap")
+    shared = tmp_path / "person" / ".npm" / "_cacache"
+    shared.mkdir(parents=True)
+    (shared / "package").write_text("sound")
+    runner = tmp_path / "bin" / "npx"
+    runner.parent.mkdir()
+    runner.write_text(f'#!/bin/sh\nexec {sys.executable} -S -E {PROGRAM} "$@"\n')
+    runner.chmod(0o755)
+    monkeypatch.setenv("HOME", str(tmp_path / "person"))
+    async with open_hub(tmp_path / "home", box_paths=(str(PROGRAM.parent),)) as hub:
+        found: dict[str, str] = {}
+        for name in ("poisoner", "victim"):
+            view = await hub.connectors.add(name, command=str(runner), approval="never")
+            assert view.status.state == "connected", (view.status.cause, view.status.stderr)
+            file = str(Path((await called(hub, "look", name))["home"]) / ".npm" / "_cacache" / "package")
+            found[name] = (await called(hub, "look", name, read=[file]))[file]
+            written = await called(hub, "look", name, write={file: "poisoned"})
+            assert written[file] == "written"
+            assert (await called(hub, "look", name, read=[file]))[file] == "poisoned"
+        assert found == {"poisoner": "sound", "victim": "sound"}
+        assert (shared / "package").read_text() == "sound"
+
+
+async def test_what_asks_for_a_container_of_its_own_is_left_alone_and_that_is_said(tmp_path: Path) -> None:
+    docker = tmp_path / "docker"
+    docker.write_text("#!/bin/sh\nexit 1\n")
+    docker.chmod(0o755)
+    async with open_hub(tmp_path / "home") as hub:
+        view = await hub.connectors.add("contained", command=str(docker), connect=False)
+        assert view.box is not None
+        assert (view.box.mode, "for a container" in view.box.text) == ("none", True)
+        view = await hub.connectors.update("contained", limits={"memory": 64}, connect=False)
+        assert view.box is not None
+        assert view.box.mode == machine.chosen("auto")

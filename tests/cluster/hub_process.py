@@ -41,7 +41,7 @@ class OtherHub:
     """`await other("connectors.disable", "box")` is `await hub.connectors.disable("box")` over there."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._settings = json.dumps(settings)
+        self._settings = json.dumps({"box_programs": "people", **settings})
         self._turn = asyncio.Lock()
         self._process: asyncio.subprocess.Process | None = None
 

@@ -43,7 +43,7 @@ class Forks:
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 [self._python, str(_PROGRAM)],
-                env={**inherited, **self._environment},
+                env={**inherited, "DRAGOMAN_BOX_PROGRAMS": "people", **self._environment},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -19,6 +19,7 @@ from product import Service, environment, run_dragoman
 from prometheus_client.parser import text_string_to_metric_families
 
 import dragoman
+from boxes.boxed import BY_ITSELF
 from dragoman import errors
 from dragoman.connector import Configuration
 from dragoman.mcp_endpoint.methods import as_rpc
@@ -120,7 +121,7 @@ def test_the_settings_of_a_connector_are_these(compare: Compare) -> None:
 
 
 def test_the_settings_of_the_process_are_these(compare: Compare) -> None:
-    settings = Settings(home=Path("/home"))
+    settings = Settings(home=Path("/home"), box_programs=BY_ITSELF)
     facts = {
         f"DRAGOMAN_{name.upper()}": {"type": written(kind), "default": getattr(settings, name)}
         for name, kind in get_type_hints(Settings).items()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from boxes.boxed import BY_ITSELF
 from dragoman import Hub
 from servers.hubs import open_hub
 
@@ -26,5 +27,5 @@ def downloads() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 async def hub(tmp_path_factory: pytest.TempPathFactory, anyio_backend: str) -> AsyncGenerator[Hub]:
-    async with open_hub(tmp_path_factory.mktemp("home")) as hub:
+    async with open_hub(tmp_path_factory.mktemp("home"), box_programs=BY_ITSELF) as hub:
         yield hub

@@ -225,6 +225,7 @@ class FaultyService:
             **(self._movable_clock() if "clock jumps" in self.faults else {}),
             **({"DRAGOMAN_DATABASE_URL": self._postgres.get_uri()} if self._postgres else {}),
             "DRAGOMAN_HOME": str(self.home),
+            "DRAGOMAN_BOX_PROGRAMS": "people",
             "DRAGOMAN_MODEL": "openai-chat:scripted",
             "OPENAI_API_KEY": "scripted",
             "OPENAI_BASE_URL": model,

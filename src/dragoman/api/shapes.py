@@ -51,13 +51,26 @@ class MetricsShape(Shape):
 
 
 class BoxShape(Shape):
-    """How a server that is a program is boxed, and what it may reach. `missing` says why it is not boxed."""
+    """How a server that is a program is boxed, and what it may reach. `missing` says why it is not boxed,
+    `sent` and `received` are bytes through its proxy on this machine since Dragoman was started.
+    """
 
     mode: str
     network: str
     mounts: list[str]
     missing: str | None
+    sent: int
+    received: int
     text: str
+
+
+class BoxNeedShape(Shape):
+    """What a server seems to lack in its box: `value`, with which the setting becomes all of `becomes`."""
+
+    setting: Literal["mounts", "network"]
+    value: str
+    cause: str
+    becomes: list[str]
 
 
 class BoxHomeShape(Shape):
@@ -80,7 +93,8 @@ class ConnectorShape(Shape):
     """`secrets` holds names such as `env:TOKEN`; their values never leave.
 
     `tier` says whose it is: the whole installation's, the workspace's, or the user's own. `notices` is
-    what was done with what was just given: a secret in an argument or address is kept encrypted.
+    what was done with what was just given: a secret in an argument or address is kept encrypted. `needs` is
+    what a program that was just tried seems to lack in its box.
     """
 
     id: str
@@ -106,6 +120,7 @@ class ConnectorShape(Shape):
     box: BoxShape | None
     skipped: list[str]
     notices: list[str]
+    needs: list[BoxNeedShape]
     metrics: MetricsShape
 
 
@@ -283,6 +298,7 @@ def connector_view(view: ConnectorView) -> ConnectorShape:
         box=view.box,
         skipped=view.skipped,
         notices=view.notices,
+        needs=view.needs,
         metrics=view.metrics,
     )
 

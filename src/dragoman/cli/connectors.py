@@ -10,7 +10,7 @@ from dragoman.cli.discovery import RegistryChoice, add_from_registry
 from dragoman.cli.door import Door, Refused, path_of
 from dragoman.cli.input_values import Inputs
 from dragoman.cli.screen import Screen, plain
-from dragoman.cli.session import AsJson, Yes, add_once, card, confirm, request, session
+from dragoman.cli.session import AsJson, Yes, add_once, card, confirm, is_asked, request, session
 from dragoman.cli.setting_options import pairs, with_changes, with_settings
 from dragoman.cli.tables import connector_card, connectors_table
 from dragoman.errors import DragomanError
@@ -107,7 +107,7 @@ def add(
                 connector = door.ask("POST", path_of("connectors", name, "connect"))
         if not is_new:
             screen.note(f"{name} is there already, as you want it")
-        return _show_added(screen, connector)
+        return _show_added(screen, _with_needs(door, screen, connector, yes))
 
 
 @with_changes(app, "update", _settings)
@@ -247,6 +247,30 @@ def _last_words(door: Door, name: str) -> Callable[[], str | None]:
         return lines[-1] if lines else None
 
     return asked
+
+
+def _with_needs(door: Door, screen: Screen, connector: dict[str, Any], yes: bool) -> dict[str, Any]:
+    """The connector with what its program lacks in its box, as far as a person who is asked gives it."""
+    given: dict[str, list[str]] = {}
+    for need in connector["needs"] if is_asked(yes, screen.as_json) else ():
+        if value := _agreed(connector["slug"], need):
+            given.setdefault(need["setting"], need["becomes"][:-1]).append(value)
+    if not given:
+        return connector
+    with screen.busy(f"connecting to {connector['slug']} …"):
+        return door.ask("PATCH", path_of("connectors", connector["slug"]), given)
+
+
+def _agreed(slug: str, need: dict[str, str]) -> str | None:
+    """Read-only is offered first; who wants it to write says so."""
+    path = need["value"].removesuffix(":ro")
+    if need["value"] == path:
+        is_write = path.endswith(":rw")
+        question = f"let it write {path.removesuffix(':rw')}?" if is_write else f"let it reach {path}?"
+        return path if typer.confirm(f"{slug} {need['cause']}: {question}", err=True) else None
+    question = f"{slug} needs {path}: mount it? (yes: read-only, write: also to write, no)"
+    answer: str = typer.prompt(question, default="yes", err=True)
+    return {"y": f"{path}:ro", "w": f"{path}:rw"}.get(answer.strip().lower()[:1])
 
 
 def _show_added(screen: Screen, connector: dict[str, Any]) -> None:

@@ -111,7 +111,7 @@ class StdioWire(DuplexWire):
         """Why no more will come. What failed before it was a server may fail in the same way for ever."""
         process = self._process
         if (end := process.ended_by) is not None:
-            hint = f"if it may have more: dragoman connectors update {self._slug} {end.setting} …"
+            hint = f"if it may have more: dragoman connectors update {self._slug} {end.setting}…"
             return WireFault("lost", end.cause, hint=hint)
         code = process.exit_code
         if code is None:
@@ -140,7 +140,7 @@ async def open_stdio(
     async with AsyncExitStack() as stack:
         proxy: BoxProxy | None = None
         if box is not None and box.rule is not None:
-            proxy = await stack.enter_async_context(BoxProxy(box.rule, box.tell))
+            proxy = await stack.enter_async_context(BoxProxy(box.rule, box.tell, box.use))
         channel = proxy.channel if proxy is not None else None
         process = spawn(configuration.command, args, env, configuration.cwd, box, channel)
         wire = StdioWire(process, connector.slug, WireLimits.of(configuration))

@@ -14,6 +14,7 @@ from dragoman.errors import DragomanError, InvalidConfig
 from dragoman.formats.import_files import ImportText
 
 _ANSWER = "answer:"
+_GIVEN = "give:"
 
 
 async def show_new(request: Request) -> Response:
@@ -123,8 +124,15 @@ def _name(typed: Mapping[str, str]) -> str:
 
 
 def _new_facts(typed: Mapping[str, str]) -> dict[str, Any]:
+    """With what a test found its program to lack in its box, as far as it was ticked."""
     beside = {"description": typed.get("description", "").strip(), "shared": "shared" in typed}
-    return {**facts_of(typed), **beside}
+    facts = facts_of(typed)
+    for name in typed:
+        if name.startswith(_GIVEN):
+            setting, _, value = name.removeprefix(_GIVEN).partition(":")
+            if setting in ("mounts", "network"):
+                facts[setting] = [*facts.get(setting, ()), value]
+    return {**facts, **beside}
 
 
 routes = [

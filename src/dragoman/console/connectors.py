@@ -12,7 +12,7 @@ from starlette.routing import Route
 from dragoman.catalog import ToolChanges
 from dragoman.connections.source import ConnectionStatus
 from dragoman.connector import Connector
-from dragoman.console import connector_content, connector_editing, connector_list
+from dragoman.console import connector_boxes, connector_content, connector_editing, connector_list
 from dragoman.console.agents import address_of
 from dragoman.console.charts import calls_chart, latency_chart
 from dragoman.console.connector_forms import chosen_settings
@@ -97,6 +97,7 @@ async def _live(hub: BoundHub, view: ConnectorView) -> dict[str, Any]:
     calls = [call for call in await hub.calls(_MOST_CALLS) if call.connector_id == connector.id]
     tools = hub.tools.list(connector.slug)
     held = _held(hub, connector)
+    may_change = can_change(connector, hub.caller)
     return {
         "view": view,
         "connector": connector,
@@ -105,7 +106,8 @@ async def _live(hub: BoundHub, view: ConnectorView) -> dict[str, Any]:
         "all_calls": calls[:_MOST_LOGGED],
         "held": held,
         "names": {one.user: await hub.people.name_of(one.workspace, one.user) for one in held if one.user},
-        "can_change": can_change(connector, hub.caller),
+        "can_change": may_change,
+        "needs": await hub.connectors.needs(connector.slug) if may_change else (),
         "tokens": sum(hub.tools.info(tool.name).tokens for tool in tools),
         "now": datetime.now(UTC),
     }
@@ -209,6 +211,7 @@ async def authorise(request: Request) -> Response:
 routes = [
     *connector_list.routes,
     *connector_editing.routes,
+    *connector_boxes.routes,
     *connector_content.routes,
     Route("/connectors/{slug}", show_connector),
     Route("/connectors/{slug}/live", show_live),

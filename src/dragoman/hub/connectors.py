@@ -11,7 +11,7 @@ from typing import Any, Literal, Unpack
 from pydantic import SecretStr
 
 from dragoman.catalog import CatalogState, ToolChanges
-from dragoman.connections.boxes.boxes import BoxFacts
+from dragoman.connections.boxes.boxes import BoxFacts, BoxNeed
 from dragoman.connections.boxes.homes import BoxHome
 from dragoman.connections.source import ConnectionStatus
 from dragoman.connector import Configuration, Connector, SplitConfiguration
@@ -31,7 +31,9 @@ _TRIES = 5  # to write what another process writes at the same moment
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorView:
-    """One connector as a person wants to see it. `notices` is what was done with what was just given."""
+    """One connector as a person wants to see it. `notices` is what was done with what was just given, `needs`
+    what its server, just tried, seems to lack in its box.
+    """
 
     connector: Connector
     status: ConnectionStatus
@@ -41,6 +43,7 @@ class ConnectorView:
     box: BoxFacts | None = None
     skipped: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
+    needs: tuple[BoxNeed, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,6 +291,10 @@ class Connectors(BoundService):
         await self._runtime.connector_lifecycle.close(connector)
         await asyncio.to_thread(self._runtime.boxes.forget, connector.id)
 
+    async def needs(self, name: str) -> Sequence[BoxNeed]:
+        """What its server seems to need beyond its box, for who may change it."""
+        return self._needs(self._view(self._changeable(name)))
+
     async def homes(self, name: str) -> Sequence[BoxHome]:
         """The homes of its boxes on this machine, one for each identity, with what they hold."""
         connector = self._changeable(name)
@@ -350,8 +357,12 @@ class Connectors(BoundService):
     def _told_view(self, connector: Connector, notices: tuple[str, ...]) -> ConnectorView:
         """With what its server seems to need beyond its box: it was just tried."""
         view = self._view(connector)
+        needs = self._needs(view)
+        return replace(view, needs=needs, notices=(*notices, *(one.notice(connector.slug) for one in needs)))
+
+    def _needs(self, view: ConnectorView) -> tuple[BoxNeed, ...]:
         said = (*view.status.stderr, view.status.cause or "")
-        return replace(view, notices=(*notices, *self._runtime.boxes.needs(connector, said)))
+        return self._runtime.boxes.needs(view.connector, said)
 
     def _view(self, connector: Connector, notices: tuple[str, ...] = ()) -> ConnectorView:
         caller = self._caller

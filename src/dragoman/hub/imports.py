@@ -188,7 +188,7 @@ class Imports(BoundService):
                 (found.slug, *found.aliases), wish.caller.workspace, wish.caller.user
             )
             self._check_program(wanted.configuration, wish.caller)
-            return intent
+            return replace(intent, step=self._told_of_box(step, wanted.configuration))
         if existing.owner != wish.caller.user:
             return _Intent(
                 replace(step, action="conflict", reason=f"{existing.slug!r} belongs to the whole workspace")
@@ -210,6 +210,13 @@ class Imports(BoundService):
         if caller.is_admin:
             check_program(configuration)
             self._runtime.boxes.check(configuration)
+
+    def _told_of_box(self, step: ImportStep, configuration: Configuration) -> ImportStep:
+        """With the paths that it names and will not see; with many users they are nobody's to know."""
+        if not configuration.command or self._runtime.settings.multi_user:
+            return step
+        needs = self._runtime.boxes.named(configuration)
+        return replace(step, warnings=(*step.warnings, *(need.notice(step.slug) for need in needs)))
 
     def _existing(self, found: FoundConnector, caller: Caller) -> Connector | None:
         names = (found.slug, *found.aliases)

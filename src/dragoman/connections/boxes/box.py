@@ -15,9 +15,9 @@ from typing import Any
 
 from dragoman.connections.boxes import machine
 from dragoman.connections.boxes.machine import BoxMode
-from dragoman.connections.boxes.network import PROXY, NetworkDecision, NetworkRule
+from dragoman.connections.boxes.network import PROXY, NetworkDecision, NetworkRule, NetworkUse
 from dragoman.connections.boxes.system_calls import is_known_machine, system_call_filter
-from dragoman.connections.boxes.visible_paths import SYSTEM, Mount, is_seen, outermost
+from dragoman.connections.boxes.visible_paths import SYSTEM, Mount, is_seen, lies_in, outermost
 from dragoman.connections.boxes.watchdog import BoxWatchdog, LimitedProcess
 from dragoman.connector import BoxLimits
 
@@ -82,7 +82,7 @@ class Launch:
 class Box:
     """With a `rule` it has a network in which it finds our proxy and nothing else; without one that of the
     machine, or none. `hidden` is empty inside, whatever is mounted around it. `tell` hears what the proxy
-    decides, `watchdog` holds it to its limits.
+    decides, `use` counts what passes it, `watchdog` holds the program to its limits.
     """
 
     mode: BoxMode
@@ -95,6 +95,7 @@ class Box:
     rule: NetworkRule | None = None
     limits: BoxLimits = field(default_factory=BoxLimits)
     tell: Callable[[NetworkDecision], None] = lambda decision: None
+    use: NetworkUse = field(default_factory=NetworkUse)
     watchdog: BoxWatchdog = field(default_factory=BoxWatchdog)
 
     @property
@@ -120,7 +121,7 @@ class Box:
         inside = {**env, "HOME": str(self.home), "TMPDIR": self.temporary, "USER": "box", "LOGNAME": "box"}
         if self.rule is not None:
             inside |= dict.fromkeys(_PROXIES, f"http://{PROXY[0]}:{PROXY[1]}") | _BESIDE_PROXY
-        cwd = cwd if self.sees(cwd) else str(self.home)
+        cwd = cwd if self.sees(cwd) or self._is_named_from(cwd, args) else str(self.home)
         spec: dict[str, Any] = {
             "limits": {
                 "CORE": 0,
@@ -153,6 +154,11 @@ class Box:
             env={name: os.environ[name] for name in _LAUNCHER_ENVIRONMENT if name in os.environ},
             descriptors=(given, *(() if channel is None else (channel,))),
         )
+
+    def _is_named_from(self, cwd: str, args: Sequence[str]) -> bool:
+        """Whether an argument is the relative name of what is mounted."""
+        mounted = [mount.path for mount in self.mounts]
+        return any(lies_in(os.path.join(cwd, word), mounted) for word in args if not os.path.isabs(word))
 
     def _namespaces(self, channel: int | None) -> dict[str, Any]:
         wanted: dict[str, Any] = {}

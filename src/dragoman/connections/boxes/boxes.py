@@ -2,16 +2,17 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePath
+from typing import Literal
 
 from dragoman.connections.addresses import read_networks
 from dragoman.connections.boxes import machine
 from dragoman.connections.boxes.box import Box, PackageCache
 from dragoman.connections.boxes.homes import BoxHomes
-from dragoman.connections.boxes.network import NetworkDecision, NetworkRule
+from dragoman.connections.boxes.network import NetworkDecision, NetworkRule, NetworkUse
 from dragoman.connections.boxes.visible_paths import (
     Mount,
     certificate_paths,
@@ -33,6 +34,8 @@ UNBOXED = "DRAGOMAN_ALLOW_UNBOXED=1"
 # Where package runners keep what they fetched, below a home.
 _CACHES = {"npm": ".npm/_cacache", "uv": ".cache/uv"}
 _RUNNERS = {"npx": "npm", "npm": "npm", "uvx": "uv", "uv": "uv"}
+# What starts a container asks a service of the machine for it, which no box shows.
+_CONTAINERS = ("docker", "podman", "nerdctl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +50,40 @@ class ProgramStart:
 
 @dataclass(frozen=True, slots=True)
 class BoxFacts:
-    """How a server is boxed and what it may reach, for people. `missing` says why it is not boxed."""
+    """How a server is boxed and what it may reach, for people. `missing` says why it is not boxed; `sent` and
+    `received` are bytes that went through its proxy on this machine since Dragoman was started.
+    """
 
     mode: str
     network: str
     mounts: tuple[str, ...] = ()
     missing: str | None = None
+    sent: int = 0
+    received: int = 0
 
     @property
     def text(self) -> str:
         if self.mode == "none":
             return "none: it can do what Dragoman can" + (f" ({self.missing})" if self.missing else "")
+        passed = f" ({_size(self.sent)} sent, {_size(self.received)} received)" if self.received else ""
         sees = f", sees {', '.join(self.mounts)}" if self.mounts else ""
-        return f"{self.mode}, network {self.network}{sees}"
+        return f"{self.mode}, network {self.network}{passed}{sees}"
+
+
+@dataclass(frozen=True, slots=True)
+class BoxNeed:
+    """What a server seems to need beyond its box: `value`, with which its setting `becomes` all of these."""
+
+    setting: Literal["mounts", "network"]
+    value: str
+    cause: str
+    becomes: tuple[str, ...]
+
+    def notice(self, slug: str) -> str:
+        flag = {"mounts": "--mount", "network": "--network"}[self.setting]
+        given = " ".join(f"{flag} {one.removesuffix(':ro')}" for one in self.becomes)
+        writable = " (:rw to let it write)" if self.value.endswith(":ro") else ""
+        return f"{slug} {self.cause}: dragoman connectors update {slug} {given}{writable}"
 
 
 class Boxes:
@@ -70,7 +94,7 @@ class Boxes:
         home: Path,
         *,
         multi_user: bool = False,
-        of_everybody: bool = False,
+        of_everybody: bool = True,
         allow_unboxed: bool = False,
         allowed_networks: Iterable[str] = (),
         paths: Iterable[str] = (),
@@ -87,6 +111,7 @@ class Boxes:
         check_mounts([Mount(path, False) for path in self._paths], self._kept_out, can_hide=False)
         self._on_decision = on_decision
         self._refused: dict[str, set[str]] = {}
+        self._uses: dict[str, NetworkUse] = {}
         self.watchdog = BoxWatchdog()
         self.homes = BoxHomes(self._kept_out / "boxes")
 
@@ -160,18 +185,24 @@ class Boxes:
             limits=configuration.limits,
             watchdog=self.watchdog,
             tell=partial(self._told, connector, identity),
+            use=self._uses.setdefault(connector.id, NetworkUse()),
         )
 
     def _mode(self, configuration: Configuration, *, is_trusted: bool) -> machine.BoxMode:
-        """Left to itself, a program is boxed that the operator does not answer for, or that is to be kept to
-        mounts, places or limits; with `of_everybody`, every program is."""
-        is_plain = not (
-            configuration.mounts or configuration.network != ("full",) or configuration.limits != BoxLimits()
-        )
-        is_left_alone = is_plain and is_trusted and not self._of_everybody
-        if configuration.sandbox == "auto" and is_left_alone:
+        if configuration.sandbox == "auto" and is_trusted and self._left_alone(configuration):
             return "none"
         return machine.chosen(configuration.sandbox)
+
+    def _left_alone(self, configuration: Configuration) -> str:
+        """Why a program that the operator answers for runs without a box, although nothing was said of one.
+
+        One that is to be kept to mounts, places or limits is boxed all the same.
+        """
+        if configuration.mounts or configuration.network != ("full",) or configuration.limits != BoxLimits():
+            return ""
+        if PurePath(configuration.command or "").name in _CONTAINERS:
+            return f"{configuration.command} asks a service of the machine for a container"
+        return "" if self._of_everybody else "DRAGOMAN_BOX_PROGRAMS=people"
 
     def facts(self, connector: Connector) -> BoxFacts | None:
         """None for what is no program."""
@@ -184,13 +215,16 @@ class Boxes:
         except InvalidConfig as error:
             mode, missing = "none", error.message
         if mode == "none" and configuration.sandbox == "auto":
-            missing = "; ".join(f"{way.mode}: {way.missing}" for way in machine.ways() if way.missing)
+            lacks = "; ".join(f"{way.mode}: {way.missing}" for way in machine.ways() if way.missing)
+            missing = missing or (is_trusted and self._left_alone(configuration)) or lacks
         network = ", ".join(configuration.network)
-        if mode == "bubblewrap" and self._is_multi_user and configuration.network == ("full",):
+        if mode == "bubblewrap" and not is_trusted and configuration.network == ("full",):
             network = "full, without addresses inside"
-        return BoxFacts(mode, network, tuple(read_mount(text).text for text in configuration.mounts), missing)
+        mounts = tuple(read_mount(text).text for text in configuration.mounts)
+        use = self._uses.get(connector.id, NetworkUse())
+        return BoxFacts(mode, network, mounts, missing, use.sent, use.received)
 
-    def needs(self, connector: Connector, said: Iterable[str] = ()) -> tuple[str, ...]:
+    def needs(self, connector: Connector, said: Iterable[str] = ()) -> tuple[BoxNeed, ...]:
         """What a server seems to need beyond its box, each with the setting that gives it.
 
         `said` are lines of its stderr: a path that it was refused is in them. Who gives a command but not its
@@ -200,25 +234,41 @@ class Boxes:
         facts = self.facts(connector)
         if facts is None or facts.mode == "none":
             return ()
-        slug, update = connector.slug, f"dragoman connectors update {connector.slug}"
-        mounts = [read_mount(text) for text in configuration.mounts]
-        seen = [*(mount.path for mount in mounts), *self._paths, *self._own(configuration)]
         may_mount = not self._is_multi_user or connector.origin != "people"
-        unseen = unseen_paths((*configuration.args, *configuration.env.values()), seen) if may_mount else []
-        found = [
-            f"{slug} names {path}, which its box does not show: {update} --mount {path} (:rw to let it write)"
-            for path in unseen
-        ]
-        for path in refused_paths(said) if may_mount else ():
-            if any(mount.path for mount in mounts if not mount.is_writable and lies_in(path, [mount.path])):
-                found.append(f"{slug} wanted to write {path}: {update} --mount {path}:rw")
-            elif not is_seen(path, seen) and os.path.exists(path) and not lies_in(path, unseen):
-                found.append(f"{slug} was refused {path}: {update} --mount {path}")
+        found = self.named(configuration) if may_mount else []
+        found += self._refused_paths(configuration, said) if may_mount else ()
+        places = tuple(one for one in configuration.network if one != "full")
         found += [
-            f"{slug} was refused {place}: {update} --network {place}"
-            for place in sorted(self._refused.get(connector.id, ()))
+            BoxNeed("network", place, f"was refused {place}", (*places, place))
+            for place in sorted(self._refused.get(connector.id, set()) - {*places})
         ]
         return tuple(found)
+
+    def named(self, configuration: Configuration) -> list[BoxNeed]:
+        """Paths that it names, that exist and that its box would not show: for who may mount them."""
+        if self._mode(configuration, is_trusted=True) == "none":
+            return []
+        words = (*configuration.args, *configuration.env.values())
+        unseen = unseen_paths(words, self._shown(configuration), configuration.cwd or os.getcwd())
+        return [
+            _mount(configuration, f"{path}:ro", f"names {path}, which its box does not show")
+            for path in unseen
+        ]
+
+    def _refused_paths(self, configuration: Configuration, said: Iterable[str]) -> Iterator[BoxNeed]:
+        mounts = [read_mount(text) for text in configuration.mounts]
+        read_only = [mount.path for mount in mounts if not mount.is_writable]
+        seen = self._shown(configuration)
+        named = [need.value.removesuffix(":ro") for need in self.named(configuration)]
+        for path in refused_paths(said):
+            if lies_in(path, read_only):
+                yield _mount(configuration, f"{path}:rw", f"wanted to write {path}")
+            elif not is_seen(path, seen) and os.path.exists(path) and not lies_in(path, named):
+                yield _mount(configuration, f"{path}:ro", f"was refused {path}")
+
+    def _shown(self, configuration: Configuration) -> list[str]:
+        mounts = [read_mount(text).path for text in configuration.mounts]
+        return [*mounts, *self._paths, *self._own(configuration)]
 
     def _own(self, configuration: Configuration) -> list[str]:
         path = os.environ.get("PATH", os.defpath)
@@ -236,12 +286,15 @@ class Boxes:
     def forget(self, connector: str) -> None:
         """What was kept for a connector that is gone, its homes included."""
         self._refused.pop(connector, None)
+        self._uses.pop(connector, None)
         self.homes.clear(connector)
 
     def _rule(self, configuration: Configuration, *, is_trusted: bool) -> NetworkRule | None:
-        """None where the machine's own network is open to it, or none at all."""
+        """None where the machine's own network is open to it, or none at all: what the operator answers for
+        installs itself from a mirror inside, and serves what is inside.
+        """
         if configuration.network == ("none",) or (
-            configuration.network == ("full",) and not self._is_multi_user
+            configuration.network == ("full",) and (is_trusted or not self._is_multi_user)
         ):
             return None
         places = None if configuration.network == ("full",) else configuration.network
@@ -258,3 +311,11 @@ class Boxes:
         for folder in (beside / "written", beside / "work", place):
             make_private_directory(folder)
         return (PackageCache(str(shared), str(beside / "written"), str(beside / "work"), str(place)),)
+
+
+def _mount(configuration: Configuration, value: str, cause: str) -> BoxNeed:
+    return BoxNeed("mounts", value, cause, (*configuration.mounts, value))
+
+
+def _size(count: int) -> str:
+    return f"{count / 1024:,.0f} KB" if count < 1024 * 1024 else f"{count / 1024 / 1024:,.1f} MB"

@@ -5,6 +5,7 @@ npx and uvx fetch. Files only; who may clear one is decided elsewhere.
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -78,13 +79,14 @@ def _remove(folder: Path) -> None:
     """A server may leave directories that even their owner may not enter; no link leads out of it."""
 
     def opened(function: object, path: str, _: object) -> None:
-        os.chmod(os.path.dirname(path), 0o700, follow_symlinks=True)
-        if not os.path.islink(path):
-            os.chmod(path, 0o700)
-        if os.path.isdir(path) and not os.path.islink(path):
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            os.unlink(path)
+        with suppress(FileNotFoundError):  # what still ends beside us removes its own
+            os.chmod(os.path.dirname(path), 0o700, follow_symlinks=True)
+            if not os.path.islink(path):
+                os.chmod(path, 0o700)
+            if os.path.isdir(path) and not os.path.islink(path):
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                os.unlink(path)
 
     if folder.is_dir() and not folder.is_symlink():
         shutil.rmtree(folder, onerror=opened)

@@ -6,12 +6,14 @@ connection that knows of no proxy and means the address that it names. The wire 
 """
 
 import asyncio
+import fcntl
+import os
 import re
 import socket
 import struct
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Self, cast
 
@@ -27,7 +29,8 @@ _USUAL_PORTS = (
 _LARGEST_HEAD = 32 * 1024
 _HEAD_LIMIT = 30.0
 _DIAL_LIMIT = 10.0
-_PIECE = 256 * 1024
+_PIECE = 1024 * 1024
+_PAUSE = 0.1  # before the next connection is taken, where the machine has no descriptor for it
 _MOST_TOLD = 200
 _ABSOLUTE = re.compile(rb"([A-Z]+) http://([^/ ]+)([^ ]*) (HTTP/1\.[01])\r\n", re.IGNORECASE)
 _CONNECT = re.compile(rb"CONNECT ([^ ]+) HTTP/1\.[01]\r\n", re.IGNORECASE)
@@ -96,20 +99,24 @@ class Refusal(Exception):
 
 
 class BoxProxy:
-    """One box's way out. `tell` hears of each place once, and of each that was refused."""
+    """One box's way out. `tell` hears of each place once, and of each that was refused; `use` is counted on.
 
-    def __init__(self, rule: NetworkRule, tell: Callable[[NetworkDecision], None]) -> None:
+    Bytes go from socket to socket in the kernel: what passes costs this process little.
+    """
+
+    def __init__(
+        self,
+        rule: NetworkRule,
+        tell: Callable[[NetworkDecision], None],
+        use: NetworkUse,
+    ) -> None:
         self._rule = rule
         self._tell = tell
         self._told: set[tuple[str, bool]] = set()
         self._known: dict[str, set[str]] = {"127.0.0.1": {"localhost"}}
-        self._servers: list[asyncio.Server] = []
-        self._sockets: list[socket.socket] = []
-        self._datagrams: asyncio.DatagramTransport | None = None
-        self._writers: set[asyncio.StreamWriter] = set()
         self._given, self._channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         self._given.setblocking(False)
-        self.use = NetworkUse()
+        self._use = use
 
     @property
     def channel(self) -> int:
@@ -122,30 +129,44 @@ class BoxProxy:
     async def __aexit__(self, *exc: object) -> None:
         self._channel.close()
         self._given.close()
-        for server in self._servers:
-            server.close()
-        if self._datagrams is not None:
-            self._datagrams.abort()
-        for one in self._sockets:
-            if one.type != socket.SOCK_DGRAM or self._datagrams is None:
-                one.close()  # also where it was given up before all of them were answered
-        for writer in [*self._writers]:
-            writer.transport.abort()
 
     async def listen(self) -> None:
-        """Takes what listens inside and answers it. Returns at once where the box could not be made."""
-        self._sockets = await self._handed_over()
-        for one in self._sockets:
-            one.setblocking(False)
-            if one.type == socket.SOCK_DGRAM:
-                loop = asyncio.get_running_loop()
-                self._datagrams, _ = await loop.create_datagram_endpoint(
-                    lambda: _Names(self._resolve), sock=one
-                )
+        """Takes what listens inside and answers it until it is cancelled. Returns at once where the box
+        could not be made.
+        """
+        await self.answer(await self._handed_over())
+
+    async def answer(self, sockets: Iterable[socket.socket]) -> None:
+        """Answers what listens, and closes it: names, the proxy, and every other port as itself."""
+        with ExitStack() as stack:
+            listening = [stack.enter_context(one) for one in sockets]
+            async with asyncio.TaskGroup() as group:
+                for one in listening:
+                    one.setblocking(False)
+                    if one.type == socket.SOCK_DGRAM:
+                        group.create_task(self._answer_names(one))
+                    else:
+                        group.create_task(self._accept(one, group))
+
+    async def _answer_names(self, one: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.create_datagram_endpoint(lambda: _Names(self._resolve), sock=one)
+        try:
+            await loop.create_future()  # until it is cancelled
+        finally:
+            transport.abort()
+
+    async def _accept(self, listening: socket.socket, group: asyncio.TaskGroup) -> None:
+        loop = asyncio.get_running_loop()
+        is_proxy = listening.getsockname()[1] == PROXY[1]
+        answer = self._answer_proxy if is_proxy else self._answer_direct
+        while True:
+            try:
+                one, _ = await loop.sock_accept(listening)
+            except OSError:
+                await asyncio.sleep(_PAUSE)
                 continue
-            is_proxy = one.getsockname()[1] == PROXY[1]
-            answer = self._answer_proxy if is_proxy else self._answer_direct
-            self._servers.append(await asyncio.start_server(self._kept(answer), sock=one, limit=_PIECE))
+            group.create_task(self._kept(one, answer))
 
     async def _handed_over(self) -> list[socket.socket]:
         loop = asyncio.get_running_loop()
@@ -163,7 +184,7 @@ class BoxProxy:
     def _decide(self, host: str, port: int, why: str = "") -> None:
         place = f"{host}:{port}"
         if why:
-            self.use.refused[place] += 1
+            self._use.refused[place] += 1
         told = (place, not why)
         if told not in self._told and len(self._told) < _MOST_TOLD:
             self._told.add(told)
@@ -187,14 +208,20 @@ class BoxProxy:
         self._decide(host, port)
         return admitted
 
-    async def _dialled(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _reached(self, host: str, port: int) -> socket.socket:
         cause: OSError | None = None
         for address in await self._addresses(host, port):
+            one = _stream(socket.AF_INET6 if ":" in address else socket.AF_INET)
             try:
                 async with asyncio.timeout(_DIAL_LIMIT):
-                    return await asyncio.open_connection(address, port, limit=_PIECE)
+                    await asyncio.get_running_loop().sock_connect(one, (address, port))
+                return one
             except OSError as error:
+                one.close()
                 cause = error
+            except BaseException:
+                one.close()
+                raise
         raise Refusal(f"{host}:{port} cannot be reached: {cause}")
 
     async def _resolve(self, name: str) -> list[str]:
@@ -218,91 +245,135 @@ class BoxProxy:
 
     # Answering
 
-    def _kept(
-        self, answer: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-    ) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
-        async def answered(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            self._writers.add(writer)
-            self.use.connections += 1
-            try:
-                await answer(reader, writer)
-            except (OSError, Refusal, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-                return  # the program sees its connection end
-            finally:
-                self._writers.discard(writer)
-                writer.transport.abort() if writer.is_closing() else writer.close()
+    async def _kept(self, one: socket.socket, answer: Callable[[socket.socket], Awaitable[None]]) -> None:
+        self._use.connections += 1
+        with one:
+            _make_quick(one)
+            with suppress(OSError, Refusal):  # the program sees its connection end
+                await answer(one)
 
-        return answered
-
-    async def _answer_direct(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _answer_direct(self, ours: socket.socket) -> None:
         """A connection to an address: it means the name that we gave the address for, or itself."""
-        address, port = writer.get_extra_info("sockname")[:2]
+        address, port = ours.getsockname()[:2]
         hosts = [*self._known.get(address, ()), address]
         host = next((one for one in hosts if self._rule.names(one, port)), hosts[0])
-        theirs = await self._dialled(host, port)
-        await self._joined(reader, writer, *theirs)
+        with await self._reached(host, port) as theirs:
+            await self._joined(ours, theirs)
 
-    async def _answer_proxy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _answer_proxy(self, ours: socket.socket) -> None:
         async with asyncio.timeout(_HEAD_LIMIT):
-            head = await reader.readuntil(b"\r\n\r\n")
-        if len(head) > _LARGEST_HEAD:
-            return
+            head, rest = await _head_of(ours)
         try:
             if match := _CONNECT.match(head):
-                theirs = await self._dialled(*_place(match[1], None))
-                writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                theirs = await self._reached(*_place(match[1], None))
+                said, early = b"HTTP/1.1 200 Connection established\r\n\r\n", rest
             elif match := _ABSOLUTE.match(head):
-                theirs = await self._dialled(*_place(match[2], 80))
+                theirs = await self._reached(*_place(match[2], 80))
                 line = match[1] + b" " + (match[3] or b"/") + b" " + match[4] + b"\r\n"
-                rest = _OF_PROXIES.sub(b"", head[match.end() :])
+                fields = _OF_PROXIES.sub(b"", head[match.end() :])
                 # One request for each connection: the next may be for a place that was not decided on.
-                theirs[1].write(line + b"Connection: close\r\n" + rest)
+                said, early = b"", line + b"Connection: close\r\n" + fields + rest
             else:
                 raise Refusal("this is a proxy: ask for http://… or CONNECT HOST:PORT")
         except Refusal as why:
             text = f"Dragoman: {why}\n".encode()
-            writer.write(
+            refused = (
                 b"HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain\r\nConnection: close\r\n"
                 b"Content-Length: %d\r\n\r\n%s" % (len(text), text)
             )
-            with suppress(OSError):
-                await writer.drain()
+            await asyncio.get_running_loop().sock_sendall(ours, refused)
             return
-        await self._joined(reader, writer, *theirs)
+        with theirs:
+            await asyncio.get_running_loop().sock_sendall(ours, said)
+            await self._joined(ours, theirs, early)
 
-    async def _joined(
-        self,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        their_reader: asyncio.StreamReader,
-        their_writer: asyncio.StreamWriter,
-    ) -> None:
-        self._writers.add(their_writer)
-        try:
-            async with asyncio.TaskGroup() as both:
-                both.create_task(self._copy(reader, their_writer, "sent"))
-                both.create_task(self._copy(their_reader, writer, "received"))
-        finally:
-            self._writers.discard(their_writer)
-            their_writer.transport.abort()
+    async def _joined(self, ours: socket.socket, theirs: socket.socket, early: bytes = b"") -> None:
+        """Until both have said their last; `early` is what the program has said already."""
+        if early:
+            self._count_sent(len(early))
+            await asyncio.get_running_loop().sock_sendall(theirs, early)
+        async with asyncio.TaskGroup() as both:
+            both.create_task(_carried(ours, theirs, self._count_sent))
+            both.create_task(_carried(theirs, ours, self._count_received))
 
-    async def _copy(self, source: asyncio.StreamReader, target: asyncio.StreamWriter, name: str) -> None:
-        while data := await _read(source):
-            setattr(self.use, name, getattr(self.use, name) + len(data))
-            target.write(data)
-            try:
-                await target.drain()
-            except OSError:
-                return
-        with suppress(OSError, RuntimeError):
-            target.write_eof()
+    def _count_sent(self, count: int) -> None:
+        self._use.sent += count
+
+    def _count_received(self, count: int) -> None:
+        self._use.received += count
 
 
-async def _read(source: asyncio.StreamReader) -> bytes:
+def _stream(family: int) -> socket.socket:
+    one = socket.socket(family, socket.SOCK_STREAM)
+    one.setblocking(False)
+    _make_quick(one)
+    return one
+
+
+def _make_quick(one: socket.socket) -> None:
+    """Small messages leave at once."""
+    one.setblocking(False)
+    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+async def _head_of(one: socket.socket) -> tuple[bytes, bytes]:
+    """The head of a request with the empty line after it, and what came behind it."""
+    said = b""
+    while b"\r\n\r\n" not in said:
+        piece = await asyncio.get_running_loop().sock_recv(one, _LARGEST_HEAD)
+        said += piece
+        if not piece or len(said) > 2 * _LARGEST_HEAD:
+            raise Refusal("that is no request")
+    head, end, rest = said.partition(b"\r\n\r\n")
+    if len(head) > _LARGEST_HEAD:
+        raise Refusal("the head of the request is too long")
+    return head + end, rest
+
+
+async def _carried(source: socket.socket, target: socket.socket, count: Callable[[int], None]) -> None:
+    """Moves all bytes to the end, or until one of the two is gone; a slow target holds the source back."""
+    outlet, inlet = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        return await source.read(_PIECE)
+        with suppress(OSError):  # whoever has many of them gets smaller ones
+            fcntl.fcntl(inlet, fcntl.F_SETPIPE_SZ, _PIECE)
+        while held := await _moved(source.fileno(), inlet, _PIECE, is_source=True):
+            count(held)
+            while held:
+                held -= await _moved(outlet, target.fileno(), held, is_source=False)
+            await asyncio.sleep(0)  # the others have their turn
+        target.shutdown(socket.SHUT_WR)
     except OSError:
-        return b""
+        return
+    finally:
+        os.close(outlet)
+        os.close(inlet)
+
+
+async def _moved(source: int, target: int, most: int, *, is_source: bool) -> int:
+    """How many bytes the kernel moved, once there are some; 0 where no more will come."""
+    while True:
+        try:
+            return os.splice(source, target, most)
+        except BlockingIOError:
+            await _ready(source if is_source else target, is_source=is_source)
+
+
+async def _ready(descriptor: int, *, is_source: bool) -> None:
+    loop = asyncio.get_running_loop()
+    is_there = loop.create_future()
+
+    def told() -> None:
+        if not is_there.done():
+            is_there.set_result(None)
+
+    if is_source:
+        loop.add_reader(descriptor, told)
+    else:
+        loop.add_writer(descriptor, told)
+    try:
+        await is_there
+    finally:
+        loop.remove_reader(descriptor) if is_source else loop.remove_writer(descriptor)
 
 
 def _place(text: bytes, usual: int | None) -> tuple[str, int]:

@@ -112,17 +112,17 @@ def certificate_paths(env: Mapping[str, str]) -> list[str]:
     return _outside_system(env[name] for name in _CERTIFICATES if env.get(name))
 
 
-def unseen_paths(words: Iterable[str], seen: Iterable[str]) -> list[str]:
+def unseen_paths(words: Iterable[str], seen: Iterable[str], cwd: str) -> list[str]:
     """Paths among arguments and variables that exist and that the box does not show."""
     shown = [*seen, *SYSTEM]
     found: list[str] = []
     for word in words:
         for part in dict.fromkeys((word, word.partition("=")[2])):
-            path = os.path.expanduser(part)
-            if os.path.isabs(path) and path != "/" and os.path.exists(path):
-                real = os.path.abspath(path)
-                if not any(_contains(one, real) for one in shown):
-                    found.append(real)
+            if not ("/" in part or "." in part):
+                continue  # a word: that a folder has the same name is chance
+            path = os.path.abspath(os.path.join(cwd, os.path.expanduser(part)))
+            if path != "/" and os.path.exists(path) and not any(_contains(one, path) for one in shown):
+                found.append(path)
     return list(dict.fromkeys(found))
 
 

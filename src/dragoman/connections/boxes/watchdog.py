@@ -124,7 +124,7 @@ def _over(one: _Watched, pids: list[int], rows: list[_Row]) -> LimitEnd | None:
 
 
 def _ended(limit: str, why: str) -> LimitEnd:
-    return LimitEnd(f"killed: {why} (limits.{limit})", f"--limits-{limit}")
+    return LimitEnd(f"killed: {why} (limits.{limit})", f"--limit {limit}=")
 
 
 def _over_disk(one: _Watched) -> LimitEnd | None:
