@@ -106,6 +106,8 @@ async def go_on(
             if ended != "done" or installation.effects()[f"{lane}-before near"] != 1:
                 tally.wrong.append(f"an approval from before: {ended}")
             print(f"{lane}: {tally.faults}, {summary(load)}, {load.faults()}", file=sys.stderr, flush=True)
+            if load.faults():
+                print(*installation.failures(), sep="\n", file=sys.stderr, flush=True)
         save()
 
 

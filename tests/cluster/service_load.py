@@ -361,6 +361,15 @@ class Installation:
         """
         return any("places.lost" in node.log.read_text() for node in self.nodes)
 
+    def failures(self) -> list[str]:
+        """What nodes wrote down where they failed: what stands around each error in their logs."""
+        found: list[str] = []
+        for number, node in enumerate(self.nodes):
+            lines = node.log.read_text().splitlines()
+            marks = [at for at, line in enumerate(lines) if "Traceback (most" in line or "internal" in line]
+            found += [f"node {number}: " + "\n".join(lines[max(0, at - 3) : at + 40]) for at in marks[:3]]
+        return found
+
     def effects(self) -> Counter[str]:
         return Counter(line for name in ("near", "far") for line in journal(self.folder / name))
 

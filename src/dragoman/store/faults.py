@@ -28,6 +28,10 @@ _SQLITE = {
 }
 _POSTGRES = {
     "25006": ("the database is read-only", "connect to the primary server"),
+    "25P03": (
+        "this process was held up for too long: nothing was written",
+        "is its machine too busy? try again",
+    ),
     "28000": ("PostgreSQL refuses this user", "check user and pg_hba.conf"),
     "28P01": ("PostgreSQL refuses this password", "check user and password in DRAGOMAN_DATABASE_URL"),
     "3D000": ("PostgreSQL has no database of this name", "create it first: createdb NAME"),

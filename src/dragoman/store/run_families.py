@@ -3,7 +3,7 @@
 The root's row is the lock of the family: a writer that finds it gone leaves the family gone.
 """
 
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from sqlalchemy import ColumnElement, RowMapping, bindparam, delete, select, tuple_
@@ -18,6 +18,7 @@ _steps = tables.run_steps
 _events = tables.run_events
 _questions = tables.questions
 _AT_ONCE = 500
+_USED = tuple(one.name for one in fields(RunUsage))
 _member = _runs.alias("member")
 _root = _runs.alias("root_run")
 Key = tuple[str, str]
@@ -32,7 +33,8 @@ def row_of(run: Run) -> dict[str, Any]:
     facts["error"] = None if run.error is None else run.error.facts()
     facts["options"] = dict(run.options)
     facts["limits"] = asdict(run.limits)
-    facts["usage"] = asdict(run.usage)
+    # What was not used is left out: a version that does not count it yet can read the others.
+    facts["usage"] = {name: used for name in _USED if (used := getattr(run.usage, name))}
     facts["grants"] = [sorted(grant) for grant in run.grants]
     return facts
 
