@@ -185,6 +185,8 @@ class FollowedChanges:
         self._runtime.active.changed(key)
         if change.what == "removed":
             self._runtime.loaded.forget(key)
+        if not self._runtime.events.has_listeners:
+            return  # every run of another node that begins a thread would cost a read here
         found = await self._runtime.store.threads.find(*key)
         connectors = None if found is None or found.connectors is None else [*found.connectors]
         what = {"added": "created", "updated": "changed", "removed": "removed"}[change.what]
@@ -203,6 +205,8 @@ class FollowedChanges:
 
     async def _agent(self, change: Change) -> None:
         self._runtime.agent_records.forget(change.workspace)
+        if not self._runtime.events.has_listeners:
+            return
         found = await self._runtime.store.agents.find(change.workspace, change.subject)
         what = {"added": "created"}.get(change.what, change.what)
         if found is not None:
