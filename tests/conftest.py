@@ -20,7 +20,10 @@ from cli.command_line import Command, Outcome
 from dragoman.settings import Settings
 from migrated import migrate, put_sqlite
 from patience import patient
-from scheduling import ByTestOrModule
+from scheduling import DEAR, ByTestOrModule
+
+# Until all tests are known: what is imported is no garbage, and looking for some takes a quarter of the time.
+gc.disable()
 
 # How fast a generated example runs says how busy the machine is, nothing else.
 settings.register_profile("dragoman", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -50,6 +53,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("browser")
         if needs & {"postgres_url", "postgres_server", "postgres"}:
             item.add_marker("postgres")
+        if item.nodeid.startswith(DEAR):
+            item.add_marker("slow")
         mark = item.get_closest_marker("timeout")
         limits[item] = float(mark.args[0]) if mark else usual
         item.add_marker(pytest.mark.timeout(patient(limits[item])), append=False)
@@ -58,6 +63,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     """What is imported stays: no collection of garbage looks at it again."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 

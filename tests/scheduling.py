@@ -21,6 +21,29 @@ TOGETHER = (
     "tests/test_readme.py",
 )
 
+# Modules whose tests take half a second of processor time each, or more: `scripts/test fast` leaves them out.
+DEAR = (
+    "tests/agents/test_agents_bad_input.py",
+    "tests/agents/test_citations.py",
+    "tests/agents/test_connector_agents_delegation.py",
+    "tests/agents/test_exposure_code.py",
+    "tests/agents/test_exposure_rights.py",
+    "tests/agents/test_historic_bugs.py",
+    "tests/agents/test_management_is_a_change.py",
+    "tests/agents/test_prompts.py",
+    "tests/cli/test_call_at_a_terminal.py",
+    "tests/cli/test_cli_life.py",
+    "tests/cli/test_cli_threads.py",
+    "tests/cli/test_init.py",
+    "tests/cli/test_people_by_command.py",
+    "tests/mcp_endpoint/test_mcp_bundles.py",
+    "tests/mcp_endpoint/test_mcp_queries.py",
+    "tests/runs/test_cancelled_runs.py",
+    "tests/runs/test_failing_models.py",
+    "tests/runs/test_repeated_calls.py",
+    "tests/runs/test_summaries.py",
+)
+
 
 class ByTestOrModule(LoadScopeScheduling):
     """A worker takes the next test as soon as it is free."""

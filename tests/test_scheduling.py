@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from patience import patient
+from scheduling import DEAR, TOGETHER
 
 TESTS = Path(__file__).parent
 CONFTEST = """
@@ -55,3 +56,7 @@ def test_a_worker_that_ends_takes_one_test_along(tmp_path: Path) -> None:
     )
     assert sorted(map(int, (tmp_path / "ran").read_text().split())) == list(range(12))
     assert "1 failed, 11 passed" in done.stdout, done.stdout
+
+
+def test_every_module_that_is_scheduled_by_name_is_there() -> None:
+    assert [name for name in (*TOGETHER, *DEAR) if not (TESTS.parent / name).exists()] == []
