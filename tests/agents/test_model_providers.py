@@ -9,7 +9,7 @@ import pytest
 from dragoman import BoundHub, Caller, Hub
 from dragoman.errors import Conflict, Denied, InvalidConfig, NotFound
 from dragoman.scope import APP, LOCAL_CALLER
-from servers.hubs import open_hub
+from servers.hubs import open_hub, runtime_of
 from servers.scenarios import Reply, Turn
 from servers.scripted_models import ScriptedServer, open_scripted_openai
 
@@ -82,10 +82,10 @@ async def test_a_key_is_sealed_for_its_address_and_shown_to_nobody(
         assert b"openai-compatible" in files
         assert KEY.encode() not in files
         assert KEY not in repr(await hub.models.providers())
-        assert KEY not in repr(await hub._runtime.given_providers.of(LOCAL_CALLER.workspace))
+        assert KEY not in repr(await runtime_of(hub).given_providers.of(LOCAL_CALLER.workspace))
         assert hub.without_secrets(f"it was {KEY}") == "it was [hidden]"
         # A row that is moved to another address does not open.
-        (row,) = await hub._runtime.store.model_providers.list(LOCAL_CALLER.workspace)
+        (row,) = await runtime_of(hub).store.model_providers.list(LOCAL_CALLER.workspace)
         assert row.secret is not None
         before = await hub.credentials.rotate()
         assert before.resealed == 1
@@ -164,7 +164,7 @@ async def test_tenants_have_their_own_and_the_apps_and_never_another(
         with pytest.raises(Denied):
             await agent.models.set_provider("openai", key=KEY, tier="app")
         await hub.people.remove_workspace(acme.caller.workspace)
-        assert not await hub._runtime.store.model_providers.list(acme.caller.workspace)
+        assert not await runtime_of(hub).store.model_providers.list(acme.caller.workspace)
 
 
 async def test_an_address_that_people_give_leads_nowhere_inside(

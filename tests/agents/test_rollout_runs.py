@@ -16,7 +16,7 @@ from dragoman.settings import Settings
 from dragoman.store import open_store
 from dragoman.store.records import RolloutSample
 from patience import patient
-from servers.hubs import until
+from servers.hubs import runtime_of, until
 
 pytestmark = pytest.mark.anyio
 ADA = Caller(user="ada")
@@ -47,7 +47,7 @@ async def test_errors_and_then_latency_switch_the_arm_off_and_it_stays_off(
 ) -> None:
     settings = Settings(home=tmp_path, database_url=database_url, rollout_users=("ada",))
     async with Hub(settings) as hub:
-        assert await hub._runtime.rollout.way_of(ADA) == ("agents", True)
+        assert await runtime_of(hub).rollout.way_of(ADA) == ("agents", True)
         await inject(hub, "direct", 50)
         await inject(hub, "agents", 100, errors=4, milliseconds=140)
         assert (await hub.rollout.status()).is_active  # 4 % and +40 % are fine
@@ -59,12 +59,12 @@ async def test_errors_and_then_latency_switch_the_arm_off_and_it_stays_off(
         assert (status.is_active, status.is_rolled_back) == (False, True)
         assert status.rollback is not None
         assert "6 of 100 runs failed: 6.0 %" in status.rollback.reason
-        assert await hub._runtime.rollout.way_of(ADA) == ("direct", False)
+        assert await runtime_of(hub).rollout.way_of(ADA) == ("direct", False)
         assert (await heard).data == {"what": "rolled_back"}
         (entry,) = await hub.audit.list(action="rollout.rolled_back")
         assert "6.0 %" in entry.details["reason"]
     async with Hub(settings) as hub:
-        assert await hub._runtime.rollout.way_of(ADA) == ("direct", False)
+        assert await runtime_of(hub).rollout.way_of(ADA) == ("direct", False)
         assert (await hub.rollout.status()).rollback == status.rollback
         again = await hub.rollout.set()
         assert (again.is_active, again.plan.share, again.arms["agents"].runs) == (True, 50, 0)
@@ -91,15 +91,15 @@ async def _next_change(hub: Hub) -> Event:
 async def test_several_processes_agree(tmp_path: Path, database_url: str) -> None:
     settings = Settings(home=tmp_path, database_url=database_url)
     async with Hub(settings) as one, Hub(settings) as other:
-        assert await other._runtime.rollout.way_of(ADA) == ("agents", False)
+        assert await runtime_of(other).rollout.way_of(ADA) == ("agents", False)
         await one.rollout.set(users=["ada"])
 
         async def other_has(arm: str, is_counted: bool) -> bool:
-            return await other._runtime.rollout.way_of(ADA) == (arm, is_counted)
+            return await runtime_of(other).rollout.way_of(ADA) == (arm, is_counted)
 
         await until(lambda: other_has("agents", True))
         await inject(other, "agents", 20, errors=20)
-        await other._runtime.rollout.judge()
+        await runtime_of(other).rollout.judge()
         assert (await one.rollout.status()).is_rolled_back
         await until(lambda: other_has("direct", False))
 

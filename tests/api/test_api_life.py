@@ -13,7 +13,7 @@ from dragoman.api import Api
 from dragoman.settings import Settings
 from dragoman.web.encoding import encode
 from patience import deadline
-from servers.hubs import QUICK, spoil_store, until
+from servers.hubs import QUICK, runtime_of, spoil_store, until
 from servers.processes import stdio
 
 pytestmark = pytest.mark.anyio
@@ -166,7 +166,7 @@ async def test_an_idle_stream_is_kept_alive_and_ends_with_its_reader(tmp_path: P
             tasks.create_task(stream({"type": "http"}, receive, send))
             await beats.wait()
             gone.set()
-        assert not hub._runtime.events.has_listeners
+        assert not runtime_of(hub).events.has_listeners
 
 
 async def test_metrics_are_in_the_format_of_prometheus(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from live import Live
 from scripted import open_conversations
 
 from patience import deadline
-from servers.hubs import until
+from servers.hubs import runtime_of, until
 
 pytestmark = pytest.mark.anyio
 
@@ -130,7 +130,7 @@ async def test_a_thread_is_followed_over_many_runs_and_resumed(tmp_path: Path, d
 async def test_a_reader_that_leaves_frees_everything(tmp_path: Path) -> None:
     async with open_conversations(tmp_path) as (live, script):
         run = await post(live, "hold")
-        bells = live.hub._runtime.engine.streams._bells
+        bells = runtime_of(live.hub).engine.streams._bells
         for path in (f"/api/runs/{run['id']}/events", f"/api/threads/{run['thread']}/events"):
             async with reading(live, path) as reader:
                 await reader.next()
@@ -147,7 +147,7 @@ async def test_streams_and_those_who_wait_end_when_the_service_stops(tmp_path: P
         async with reading(live, f"/api/runs/{run['id']}/events") as reader, asyncio.TaskGroup() as tasks:
             assert await reader.next()
             waiting = tasks.create_task(live.ask("POST", "/api/messages?wait=true", {"text": "hold"}))
-            await until(lambda: len(live.hub._runtime.engine.streams._bells) == 2)
+            await until(lambda: len(runtime_of(live.hub).engine.streams._bells) == 2)
             live.doors.stop()
             await reader.rest()
         assert waiting.result().status == 202

@@ -33,7 +33,7 @@ from dragoman.store import tables
 from dragoman.store.database import open_database
 from dragoman.store.location import DatabaseLocation
 from patience import deadline
-from servers.hubs import until
+from servers.hubs import runtime_of, until
 from servers.processes import journal
 
 pytestmark = pytest.mark.anyio
@@ -337,7 +337,7 @@ async def test_questions_and_answers_expire(tmp_path: Path, database_url: str) -
         assert timedelta(minutes=59) < lasts <= timedelta(hours=1)
         await age(hub, fresh)
         assert code(await hub.acting_for(AGENT).call(WRITES, SUM)) == "approval_pending"
-        await hub._runtime.tidy()
+        await runtime_of(hub).tidy()
         noted = {one.approval.id for one in await hub.acting_for(ANNA).approvals.list("expired")}
         assert noted == {late, fresh}
 
@@ -362,7 +362,7 @@ async def test_a_caller_that_goes_leaves_the_question(tmp_path: Path, database_u
 async def test_events_tell_the_user_and_nobody_else(tmp_path: Path, sqlite_url: str) -> None:
     async with open_asking(tmp_path, sqlite_url, wait=0.01) as hub, asyncio.TaskGroup() as tasks:
         heard = {user: tasks.create_task(told(hub, Caller(user=user))) for user in ("anna", "bert")}
-        await until(lambda: len(hub._runtime.events._listeners) == 2)
+        await until(lambda: len(runtime_of(hub).events._listeners) == 2)
         for user, arguments in (("anna", SUM), ("bert", {"a": 8, "b": 8})):
             await hub.acting_for(replace(AGENT, user=user)).call(WRITES, arguments)
             [asked] = await hub.acting_for(Caller(user=user)).approvals.list("pending")
@@ -403,7 +403,7 @@ async def test_arguments_moved_to_another_question_do_not_open(tmp_path: Path, s
         await hub.acting_for(AGENT).call(DESTROYS, {"text": "two"})
         one, two = (asked.approval for asked in await questions(hub, 2))
         with pytest.raises(Exception, match="moved"):
-            hub._runtime.approvals.open(replace(one, arguments=two.arguments))
+            runtime_of(hub).approvals.open(replace(one, arguments=two.arguments))
 
 
 async def test_exact_numbers_are_shown(tmp_path: Path, sqlite_url: str) -> None:
@@ -415,7 +415,7 @@ async def test_exact_numbers_are_shown(tmp_path: Path, sqlite_url: str) -> None:
 async def test_the_direct_path_asks_nothing_of_the_store(tmp_path: Path, sqlite_url: str) -> None:
     """Broken rows prove it: whoever touched them would fail."""
     async with open_asking(tmp_path, sqlite_url) as hub:
-        hub._runtime.approvals._rows = None  # type: ignore[assignment]
+        runtime_of(hub).approvals._rows = None  # type: ignore[assignment]
         assert (await hub.acting_for(ANNA).call(DESTROYS, {"text": "x"})).ok
         assert (await hub.acting_for(AGENT).call(READS, {"text": "x"})).ok
         assert code(await hub.acting_for(AGENT).call(WRITES, SUM)) == "internal"

@@ -18,6 +18,7 @@ from cluster.nodes import KEY
 from dragoman import Hub
 from dragoman.settings import Settings
 from patience import deadline, until
+from servers.hubs import runtime_of
 from servers.processes import FORKS, end_with_parent
 
 Did = Callable[[Hub, str, list[Any]], Awaitable[Any]]
@@ -146,15 +147,15 @@ async def _serve(settings: dict[str, Any], address: str, did: Did) -> None:
 async def node_did(hub: Hub, what: str, words: list[Any]) -> Any:
     match what:
         case "facts":
-            return {"node": hub._runtime.cluster.node.id, "pid": os.getpid()}
+            return {"node": runtime_of(hub).cluster.node.id, "pid": os.getpid()}
         case "knows":
-            return len(await hub._runtime.cluster.nodes())
+            return len(await runtime_of(hub).cluster.nodes())
         case "tools":
             return len(hub.tools.list(words[0])) if await _has(hub, words[0]) else 0
         case "add":
             return (await hub.connectors.add(words[0], **words[1])).connector.id
         case "places":
-            places = hub._runtime.cluster.places
+            places = runtime_of(hub).cluster.places
             assert places is not None
             return {one.connector: one.node for one in await places.list()}
         case "cpu":

@@ -18,6 +18,7 @@ from dragoman.settings import Settings
 from dragoman.vault.keys import Key, KeyRing
 from dragoman.vault.vault import Vault
 from patience import patient, until
+from servers.hubs import runtime_of
 from store.memory_store import memory_store
 
 KEY = b64encode(b"k" * 32).decode()
@@ -100,11 +101,11 @@ class Nodes:
 
 
 def id_of(hub: Hub) -> str:
-    return hub._runtime.cluster.node.id
+    return runtime_of(hub).cluster.node.id
 
 
 async def knows(hub: Hub, count: int) -> bool:
-    return len(await hub._runtime.cluster.nodes()) == count
+    return len(await runtime_of(hub).cluster.nodes()) == count
 
 
 @asynccontextmanager

@@ -16,6 +16,7 @@ from dragoman.errors import ClusterFault, InvalidConfig
 from dragoman.scope import LOCAL_CALLER
 from dragoman.settings import Settings
 from patience import deadline, until
+from servers.hubs import runtime_of
 from servers.scenarios import Reply, Turn
 from servers.scripted_hubs import MODEL, scripted
 
@@ -109,13 +110,13 @@ async def test_nodes_with_other_keys_or_another_mode_are_told_both_when_they_sta
         own = replace(hub.settings, home=tmp_path / "other")
         other = b64encode(b"o" * 32).decode()
         for settings, words in (
-            (replace(own, key=other), rf"master key .* {hub._runtime.vault.key_ids[0]}"),
+            (replace(own, key=other), rf"master key .* {runtime_of(hub).vault.key_ids[0]}"),
             (replace(own, multi_user=True), "multi_user of this node is true, that of the others false"),
         ):
             with pytest.raises(ClusterFault, match=words):
                 async with Hub(settings):
                     pass
-        assert [one.id for one in await hub._runtime.cluster.nodes()] == [hub._runtime.cluster.node.id]
+        assert [one.id for one in await runtime_of(hub).cluster.nodes()] == [runtime_of(hub).cluster.node.id]
 
 
 async def test_a_server_that_is_not_there_is_said_when_it_starts(

@@ -19,7 +19,7 @@ from dragoman.settings import Settings
 from dragoman.store import open_store
 from dragoman.store.protocols import NoChanges
 from patience import patient
-from servers.hubs import QUICK
+from servers.hubs import QUICK, runtime_of
 from servers.processes import stdio
 
 pytestmark = pytest.mark.anyio
@@ -160,7 +160,7 @@ async def test_a_process_that_was_away_reads_everything_again(tmp_path: Path, da
         await two.hub.tools.disable(ECHO)
         await two.hub.agents.stop("clerk")
         await two.hub.connectors.add("old", **QUICK, **stdio("--era", "2025"), connect=False)
-        await two.stale._runtime.changes.reload()
+        await runtime_of(two.stale).changes.reload()
         assert (await two.stale.call("mcp_new_echo", {"text": "x"})).ok
         refused = await two.stale.call(ECHO, {"text": "x"})
         assert refused.error is not None
@@ -168,6 +168,6 @@ async def test_a_process_that_was_away_reads_everything_again(tmp_path: Path, da
         assert (await two.stale.agents.get("clerk")).status == "stopped"
         assert (await two.stale.connectors.get("old")).connector.slug == "old"
         await two.hub.connectors.remove("new")
-        await two.stale._runtime.changes.reload()
+        await runtime_of(two.stale).changes.reload()
         with pytest.raises(NotFound):
             await two.stale.connectors.get("new")

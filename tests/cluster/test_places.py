@@ -19,7 +19,7 @@ from dragoman.scope import Caller
 from dragoman.tool import Elicitation
 from patience import deadline, patient, until
 from runs.scripted import model_of
-from servers.hubs import quick
+from servers.hubs import quick, runtime_of
 from servers.processes import HttpProcess, journal, read_log, running, starts, stdio
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(240)]
@@ -132,7 +132,7 @@ async def test_the_task_of_a_server_is_followed_and_cancelled_from_another_node(
 
 
 async def is_kept(hub: Hub, call: str) -> bool:
-    return await hub._runtime.task_records.find(call) is not None
+    return await runtime_of(hub).task_records.find(call) is not None
 
 
 async def test_how_a_connection_is_and_where_is_known_everywhere_and_it_can_be_moved(

@@ -15,6 +15,7 @@ from dragoman import Hub
 from dragoman.cluster.messages import EventBatch, Unreadable, dump_events, load_events
 from dragoman.run import RunEvent
 from patience import deadline, until
+from servers.hubs import runtime_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
 LOOK = "dragoman.runs.streams._LOOK_WHEN_TOLD"
@@ -65,7 +66,7 @@ class Reads:
 
     def __init__(self, hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
-        rows = hub._runtime.store.runs
+        rows = runtime_of(hub).store.runs
         for name in ("events", "find", "last_event"):
             monkeypatch.setattr(rows, name, self._counted(getattr(rows, name)))
 
@@ -127,11 +128,11 @@ async def test_what_nats_loses_is_read_from_the_store_in_order_and_once(
         await nats.start()
         speaker.say(" three")
         await there.hears("one two three")
-        await until(lambda: a._runtime.cluster.is_connected and b._runtime.cluster.is_connected)
+        await until(lambda: runtime_of(a).cluster.is_connected and runtime_of(b).cluster.is_connected)
         # A message that nobody understands, and one that skips what came before, do no harm.
         batch = EventBatch("local", run.id, 10_000, [])
         for wrong in (b"", b'{"v":1}', dump_events(batch)):
-            a._runtime.cluster.streams.push(run.id, wrong)
+            runtime_of(a).cluster.streams.push(run.id, wrong)
         speaker.say(" four", None)
         await there.ends()
         await here.ends()

@@ -19,6 +19,7 @@ from dragoman.scope import LOCAL_CALLER, Caller
 from dragoman.web.guard import Guard
 from mcp_endpoint.doors import META, Door, News, People, Session, is_token, serving, subscribed
 from patience import deadline, until
+from servers.hubs import runtime_of
 from servers.processes import HttpProcess, stdio
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120), pytest.mark.postgres]
@@ -307,10 +308,12 @@ async def test_without_nats_all_of_this_takes_longer_and_is_not_lost(nodes: Node
     call = {"name": "greet", "arguments": {}}
     # Nobody can be asked who holds a connection: only its own node reaches it.
     (held,) = [one for one in await nodes.a.hub.cluster.places() if one.connector == "asking"]
-    here, other = sorted((nodes.a, nodes.b), key=lambda door: door.hub._runtime.cluster.node.id != held.node)
+    here, other = sorted(
+        (nodes.a, nodes.b), key=lambda door: runtime_of(door.hub).cluster.node.id != held.node
+    )
     session = await here.open("/mcp/asking", ASKABLE)
     nodes.nats.kill()
-    await until(lambda: not here.hub._runtime.cluster.is_connected)
+    await until(lambda: not runtime_of(here.hub).cluster.is_connected)
     async with deadline(15), session.posted("tools/call", call) as stream:
         asked = await stream.next()
         answer = {"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "decline"}}

@@ -20,7 +20,7 @@ from dragoman.scope import LOCAL_CALLER
 from dragoman.store.records import ChangeKind
 from oauth.journey import open_scene
 from patience import until
-from servers.hubs import QUICK, open_hub
+from servers.hubs import QUICK, open_hub, runtime_of
 from servers.processes import stdio
 from servers.toolbox import digest
 
@@ -133,7 +133,7 @@ async def credentials(pair: Pair) -> None:
 
 async def workspaces(pair: Pair) -> None:
     async def approval() -> str:
-        return (await pair.hub._runtime.directory.of(LOCAL_CALLER)).workspace.approval
+        return (await runtime_of(pair.hub).directory.of(LOCAL_CALLER)).workspace.approval
 
     for wanted in ("always", "default"):
         await approval()
@@ -143,7 +143,7 @@ async def workspaces(pair: Pair) -> None:
 
 async def users(pair: Pair) -> None:
     added = await pair.other("people.add_user", "ann")
-    find = pair.hub._runtime.directory.find
+    find = runtime_of(pair.hub).directory.find
     await pair.sees(lambda: _holds(find("local", added["id"]), lambda person: person is not None))
     await pair.other("people.update_user", "ann", role="admin")
     await pair.sees(lambda: _holds(find("local", added["id"]), lambda person: person.user.role == "admin"))
@@ -227,7 +227,7 @@ async def recipes(pair: Pair) -> None:
         text="1.",
         tools=(ECHO,),
     )
-    await pair.hub._runtime.store.recipes.put(recipe, 1)
+    await runtime_of(pair.hub).store.recipes.put(recipe, 1)
     await pair.hub.people.update_workspace("local", recipes=True)
 
     async def has(**texts: str) -> bool:
@@ -282,7 +282,7 @@ async def model_providers(pair: Pair) -> None:
 
 
 async def rollout(pair: Pair) -> None:
-    way = pair.hub._runtime.rollout.way_of
+    way = runtime_of(pair.hub).rollout.way_of
     assert await way(LOCAL_CALLER) == ("agents", False)
     await pair.other("rollout.set", share=100.0)
     await pair.sees(lambda: _equals(way(LOCAL_CALLER), ("agents", True)))
@@ -360,5 +360,5 @@ async def test_an_authorisation_that_is_removed_elsewhere_is_used_no_more(
         await pair.becomes("ok", "mcp_notes_echo", text="x")
         await scene.hub.credentials.remove("notes")
         await pair.becomes("needs_auth", "mcp_notes_echo", text="x")
-        bearers = second._runtime.authorizations._bearers.values()
+        bearers = runtime_of(second).authorizations._bearers.values()
         assert all(bearer._tokens is None for bearer in bearers)

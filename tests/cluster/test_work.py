@@ -18,6 +18,7 @@ from dragoman.errors import InvalidConfig
 from dragoman.run import Run
 from dragoman.store.records import NewRun
 from patience import deadline, until
+from servers.hubs import runtime_of
 from servers.scenarios import Reply, Turn
 from servers.scripted_hubs import MODEL, scripted
 
@@ -153,11 +154,11 @@ async def test_what_nats_was_never_told_is_found_in_the_store(tmp_path: Path, po
     ):
         await a.open_engine()
         await b.open_engine()
-        await a._runtime.store.runs.accept([NewRun(a_run(number)) for number in range(5)])
+        await runtime_of(a).store.runs.accept([NewRun(a_run(number)) for number in range(5)])
         for number in range(5):
             await until(lambda number=number: _is_done(b, f"run_{number}"), within=15)
         server_was_away = a_run(9)
         nats.kill()
-        await until(lambda: not a._runtime.cluster.is_connected and not b._runtime.cluster.is_connected)
-        await a._runtime.store.runs.accept([NewRun(server_was_away)])
+        await until(lambda: not runtime_of(a).cluster.is_connected and not runtime_of(b).cluster.is_connected)
+        await runtime_of(a).store.runs.accept([NewRun(server_was_away)])
         await until(lambda: _is_done(b, server_was_away.id), within=15)

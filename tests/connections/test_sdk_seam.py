@@ -13,6 +13,7 @@ from mcp.shared.dispatcher import CallOptions, Dispatcher
 
 from dragoman import Hub, Settings
 from dragoman.connections.wire import Wire
+from servers.hubs import runtime_of
 
 pytestmark = pytest.mark.anyio
 SERVER = Path(__file__).parents[1] / "servers" / "sdk_server.py"
@@ -43,7 +44,7 @@ async def test_the_session_works_on_our_wire_whatever_era_was_remembered(tmp_pat
     async with Hub(Settings(home=tmp_path)) as hub:
         await hub.connectors.add("sdk", command=sys.executable, args=[str(SERVER)], connect=False)
         connector = (await hub.connectors.get("sdk")).connector
-        hub._runtime.registry.put(replace(connector, era=era))
+        runtime_of(hub).registry.put(replace(connector, era=era))
         assert (await hub.connectors.connect("sdk")).status.state == "connected"
         output = await hub.call("mcp_sdk_echo", {"text": "x"})
         assert output.ok, output.error

@@ -10,7 +10,7 @@ import pytest
 from dragoman import Caller, Hub, Settings
 from dragoman.errors import Denied, KeyFault
 from dragoman.store import open_store
-from servers.hubs import open_hub, quick
+from servers.hubs import open_hub, quick, runtime_of
 from servers.processes import HERE
 from servers.toolbox import digest
 
@@ -57,7 +57,7 @@ async def test_a_rotation_that_was_interrupted_is_finished(tmp_path: Path, datab
     async with Hub(settings) as hub:
         env = {f"API_TOKEN{number}": f"{CANARY}{number}" for number in range(250)}
         await hub.connectors.add("test", **command(env={**env, "API_TOKEN": CANARY}))
-        vault = hub._runtime.vault
+        vault = runtime_of(hub).vault
         vault.replace_key()  # and then the power fails
     async with Hub(settings) as hub:
         assert await is_seen(hub), "what is not sealed anew yet still opens"
@@ -114,7 +114,7 @@ async def test_a_key_printed_by_a_command(tmp_path: Path, output: str) -> None:
     script = tmp_path / "print key.py"
     script.write_text(words)
     async with open_hub(tmp_path / "home", key_command=f"{sys.executable} '{script}'") as hub:
-        assert hub._runtime.vault.key_ids
+        assert runtime_of(hub).vault.key_ids
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from dragoman.hub import BoundHub
 from dragoman.hub.bound import BoundService
 from dragoman.scope import LOCAL_CALLER
 from parsed_source import FILES, tree
+from servers.hubs import runtime_of
 
 pytestmark = pytest.mark.anyio
 
@@ -133,7 +134,7 @@ class WithoutThreads:
 async def refused_in_thread(hub: Hub, code: str) -> None:
     """Told to who called, recorded, audited, and told to listeners: as every call is."""
     ada = hub.acting_for(replace(LOCAL_CALLER, user="ada", thread="t1"))
-    with hub._runtime.events.listen("local", "ada") as listener:
+    with runtime_of(hub).events.listen("local", "ada") as listener:
         output = await ada.call("double", {"number": 2})
         assert output.error
         assert (output.error.code, output.error.tool) == (code, "double")
@@ -158,8 +159,8 @@ async def test_a_connector_that_is_not_active_in_the_thread_is_refused_on_the_ro
 async def test_a_thread_that_the_store_cannot_tell_of_is_refused_on_the_road(tmp_path: Path) -> None:
     async with Hub(Settings(home=tmp_path)) as hub:
         hub.add_tool(double)
-        rows: Any = WithoutThreads(hub._runtime.store.threads)
-        hub._runtime.active._rows = rows
+        rows: Any = WithoutThreads(runtime_of(hub).store.threads)
+        runtime_of(hub).active._rows = rows
         await refused_in_thread(hub, "store_unavailable")
         assert (await hub.call("double", {"number": 2})).result == 4, "outside of threads nobody asks"
 
@@ -171,7 +172,7 @@ async def test_what_a_person_allows_is_checked_again_in_the_thread_as_it_is_then
         ada = hub.acting_for(replace(LOCAL_CALLER, user="ada", thread="t1"))
         agent = hub.acting_for(replace(ada.caller, way="agent", agent="helper"))
         await ada.threads.create(id="t1")
-        with hub._runtime.events.listen("local", "ada") as listener:
+        with runtime_of(hub).events.listen("local", "ada") as listener:
             events = aiter(listener)
             call = asyncio.create_task(agent.call("double", {"number": 2}))
             while (await anext(events)).kind != "approval.requested":

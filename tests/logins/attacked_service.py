@@ -20,6 +20,7 @@ from yarl import URL
 from api.live import Live, Reply, open_service
 from dragoman.people import ApiKey
 from logins.client_flow import CALLBACK, Client, Person, asked, message_of, rpc
+from servers.hubs import runtime_of
 from servers.processes import stdio
 
 WEB_CALLBACK = "https://app.example/cb"
@@ -139,7 +140,7 @@ class Attacked:
     async def expire(self, key: ApiKey) -> None:
         """Its end has passed."""
         over = replace(key, expires_at=datetime.now(UTC) - timedelta(seconds=1))
-        await self.live.hub._runtime.store.people.put_key(over)
+        await runtime_of(self.live.hub).store.people.put_key(over)
         self.live.hub.authenticator.forget_all()
 
     async def register(self, **metadata: Any) -> Reply:

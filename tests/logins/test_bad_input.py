@@ -16,6 +16,7 @@ from dragoman.identity.access_tokens import LEEWAY
 from dragoman.store.clock import Clock
 from identity.issuer_server import open_issuer
 from logins.client_flow import INITIALIZE, Client, Person, answer_of, asked
+from servers.hubs import runtime_of
 
 pytestmark = pytest.mark.anyio
 
@@ -64,7 +65,7 @@ async def test_a_wrong_redirect_is_told_of_to_the_person_and_nobody_is_sent_ther
 async def test_a_code_that_is_too_old_brings_nothing(live: Live) -> None:
     client, before = await registered(live), await live.hub.clients.list()
     code = await client.allowed(await Person.signed_in(live))
-    doors, store = live.hub._runtime.door_clients, live.hub._runtime.store
+    doors, store = runtime_of(live.hub).door_clients, runtime_of(live.hub).store
     doors._store = replace(store, clock=Ahead(CODE_LASTS + 1))
     try:
         reply = await client.redeem(code)

@@ -9,6 +9,7 @@ import pytest
 import structlog
 
 from oauth.journey import Scene, open_scene
+from servers.hubs import runtime_of
 
 pytestmark = pytest.mark.anyio
 
@@ -44,7 +45,7 @@ async def _journey(scene: Scene) -> list[str]:
     scene.issuer.revoke_all()
     outputs.append(await hub.call("mcp_notes_echo", {"text": "y"}))
     assert [output.ok for output in outputs] == [True, True]
-    bearers = hub._runtime.authorizations._bearers.values()
+    bearers = runtime_of(hub).authorizations._bearers.values()
     texts = [page.text, *map(repr, outputs), repr([vars(one)["_tokens"] for one in bearers])]
     texts.append(repr(await hub.credentials.list()))
     for path in ("/api/credentials", "/api/credentials/notes", "/api/connectors/notes", "/api/calls"):

@@ -16,7 +16,7 @@ from dragoman.scope import LOCAL_USER, LOCAL_WORKSPACE
 from oauth.journey import open_scene, quick
 from patience import patient, until
 from servers.authorization_server import open_authorization_server, open_protected_server
-from servers.hubs import open_hub, state_is
+from servers.hubs import open_hub, runtime_of, state_is
 
 pytestmark = pytest.mark.anyio
 HOLDER = (LOCAL_WORKSPACE, LOCAL_USER)
@@ -28,14 +28,14 @@ async def say(hub: Hub, text: str = "x") -> Any:
 
 async def age(hub: Hub, **changes: Any) -> None:
     """As if time had passed: the kept tokens get another expiry, and nobody remembers the old one."""
-    connector = hub._runtime.registry.get("notes", hub.caller)
-    tokens = await hub._runtime.authorizations.find(connector, HOLDER)
+    connector = runtime_of(hub).registry.get("notes", hub.caller)
+    tokens = await runtime_of(hub).authorizations.find(connector, HOLDER)
     assert tokens
     await hub.connectors.connect("notes")
-    await hub._runtime.authorizations.replace(connector, HOLDER, replace(tokens, **changes))
-    bearer = hub._runtime.authorizations.bearer(connector, f"user:{LOCAL_WORKSPACE}:{LOCAL_USER}")
+    await runtime_of(hub).authorizations.replace(connector, HOLDER, replace(tokens, **changes))
+    bearer = runtime_of(hub).authorizations.bearer(connector, f"user:{LOCAL_WORKSPACE}:{LOCAL_USER}")
     assert bearer
-    servers = hub._runtime.servers
+    servers = runtime_of(hub).servers
     assert isinstance(servers, Connections)
     link = servers._links[connector.id, f"user:{LOCAL_WORKSPACE}:{LOCAL_USER}"]
     assert link._session
@@ -43,7 +43,9 @@ async def age(hub: Hub, **changes: Any) -> None:
 
 
 async def kept(hub: Hub) -> OAuthTokens:
-    found = await hub._runtime.authorizations.find(hub._runtime.registry.get("notes", hub.caller), HOLDER)
+    found = await runtime_of(hub).authorizations.find(
+        runtime_of(hub).registry.get("notes", hub.caller), HOLDER
+    )
     assert found
     return found
 

@@ -27,7 +27,7 @@ from dragoman.store.records import JournalBatch, NewRun
 from dragoman.tool import Annotations
 from patience import deadline, patient
 from runs.scripted import by_request, model_of, open_scripted, situation
-from servers.hubs import QUICK, open_hub, quick, until
+from servers.hubs import QUICK, open_hub, quick, runtime_of, until
 from servers.processes import HttpProcess, journal, stdio
 
 pytestmark = pytest.mark.anyio
@@ -177,7 +177,7 @@ async def test_a_question_that_nobody_answered_in_time_waits_for_nobody(tmp_path
             run = Run(id="r", root="r", workspace="local", user="owner", thread="t", agent="a", request="?")
             questions = RunQuestions(store.runs, alone(), lasts=timedelta(seconds=-1))
             question = await questions.ask(run, "f1:c", "Which?", None)
-        await hub._runtime.tidy()
+        await runtime_of(hub).tidy()
         assert (await hub.runs.question(question.id)).status == "expired"
         assert await hub.runs.questions() == []
 

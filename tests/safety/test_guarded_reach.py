@@ -20,7 +20,7 @@ from dragoman.hub.connector_settings import AuthSettings
 from dragoman.scope import Caller
 from dragoman.settings import Settings
 from patience import patient
-from servers.hubs import open_hub
+from servers.hubs import open_hub, runtime_of
 from store.memory_store import memory_store
 
 pytestmark = pytest.mark.anyio
@@ -243,7 +243,7 @@ async def test_the_second_answer_of_a_name_server_is_checked_like_the_first(
 
 
 def _forget_names(hub: Hub) -> None:
-    connector = hub._runtime.clients.guarded.connector
+    connector = runtime_of(hub).clients.guarded.connector
     assert connector is not None
     connector.clear_dns_cache()  # pyright: ignore[reportAttributeAccessIssue]
 

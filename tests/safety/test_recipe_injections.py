@@ -11,6 +11,7 @@ from dragoman import Hub
 from dragoman.errors import Conflict
 from dragoman.recipe import Recipe
 from dragoman.run import Run, RunLimits
+from servers.hubs import runtime_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 QUESTION = "Look whether there is something new"
@@ -51,7 +52,7 @@ async def test_a_recipe_that_gives_orders_changes_nothing_without_a_yes(tmp_path
                     text="\n".join(orders[place::2]),
                     tools=(),
                 )
-                assert await hub._runtime.store.recipes.put(recipe, 9)
+                assert await runtime_of(hub).store.recipes.put(recipe, 9)
             run, asked = await refused(hub, slug)
             assert run.status == "done", run.error
             assert asked == own, "some order never came to a person"

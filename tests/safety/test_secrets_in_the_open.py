@@ -19,7 +19,7 @@ from dragoman.errors import InvalidConfig
 from dragoman.formats.import_files import ImportText
 from dragoman.hub.management import HubManagement
 from dragoman.scope import Caller
-from servers.hubs import open_hub, quick, until
+from servers.hubs import open_hub, quick, runtime_of, until
 from servers.processes import HERE, stdio
 from servers.toolbox import digest
 
@@ -62,7 +62,7 @@ async def by_toml(live: Live) -> None:
 
 async def by_agent(live: Live) -> None:
     caller = Caller(way="agent", agent="assistant", role="operator")
-    told = await HubManagement(live.hub._runtime).add_connector({"name": "test", **SERVER}, caller)
+    told = await HubManagement(runtime_of(live.hub)).add_connector({"name": "test", **SERVER}, caller)
     assert SECRET not in repr(told)
 
 
@@ -136,7 +136,7 @@ async def test_it_is_replaced_and_removed_like_every_secret(tmp_path: Path) -> N
         assert view.connector.configuration.secrets == ("secret:api-key",)
         view = await hub.connectors.update("test", args=SERVER["args"][:1])
         assert view.connector.configuration.secrets == ()
-        assert await hub._runtime.vault.reveal(view.connector) == {}
+        assert await runtime_of(hub).vault.reveal(view.connector) == {}
 
 
 async def test_an_export_names_what_must_be_brought_and_an_import_waits_for_it(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from dragoman.hub.code import Code, make_sandbox
 from dragoman.sandbox import CodeLimits
 from dragoman.scope import Caller
 from patience import patient
-from servers.hubs import open_hub, quick
+from servers.hubs import open_hub, quick, runtime_of
 from servers.processes import stdio
 
 SHORT = CodeLimits(execution=patient(1), wall=patient(10), memory=64 * 1024 * 1024, calls=20, output=8 * 1024)
@@ -22,7 +22,7 @@ FOR_CODE = ("echo", "add", "fail", "big", "sleep", "environment")
 
 @asynccontextmanager
 async def open_coding(hub: Hub, limits: CodeLimits = SHORT, **facts: Any) -> AsyncGenerator[Code]:
-    runtime = copy(hub._runtime)
+    runtime = copy(runtime_of(hub))
     async with make_sandbox(runtime, limits=limits, **facts) as runtime.sandbox:
         yield Code(runtime, hub.caller)
 

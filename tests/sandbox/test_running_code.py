@@ -14,7 +14,7 @@ from dragoman.sandbox import CodeLimits, CodeOutput, callable_from_code
 from dragoman.tokens import count_tokens
 from dragoman.tool import DEFAULT_CALLERS, Annotations, Tool, ToolDefinition
 from patience import patient
-from servers.hubs import open_hub, until
+from servers.hubs import open_hub, runtime_of, until
 from servers.processes import journal
 
 pytestmark = pytest.mark.anyio
@@ -262,8 +262,8 @@ async def test_a_run_costs_the_same_however_many_tools_there_are(tmp_path: Path)
             return 1
 
         for number in range(1000):
-            hub._runtime.native.add(one, name=f"native_{number}", description="One of many.")
-        hub._runtime.declare_native()
+            runtime_of(hub).native.add(one, name=f"native_{number}", description="One of many.")
+        runtime_of(hub).declare_native()
         await code.run("1")
         durations = [(await code.run("await raw.echo(text='x')")).duration_ms for _ in range(20)]
         assert sorted(durations)[10] < patient(200)

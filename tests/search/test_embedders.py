@@ -16,7 +16,7 @@ from dragoman.catalog.search import SearchResults
 from dragoman.errors import InvalidConfig
 from patience import deadline
 from servers.embedding_server import EmbeddingServer
-from servers.hubs import open_hub, until
+from servers.hubs import open_hub, runtime_of, until
 
 pytestmark = pytest.mark.anyio
 MODEL = "openai:text-embedding-3-small"
@@ -162,7 +162,7 @@ async def test_tools_are_computed_as_soon_as_an_outage_is_over(
 ) -> None:
     server.is_down = True
     async with open_shop(tmp_path) as hub:
-        embeddings = hub._runtime.search._embeddings
+        embeddings = runtime_of(hub).search._embeddings
         assert embeddings is not None
         embeddings._first_rest = embeddings._next_rest = 0.05
         assert (await hub.tools.search("weather")).hits
@@ -196,7 +196,7 @@ async def test_a_slow_embedder_holds_up_no_search(tmp_path: Path, server: Embedd
             assert (await hub.tools.search("weather")).hits
         server.open.set()
         await embedded(hub)
-        embeddings = hub._runtime.search._embeddings
+        embeddings = runtime_of(hub).search._embeddings
         assert embeddings is not None
         embeddings._patience = 0.1
         server.open.clear()

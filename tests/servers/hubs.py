@@ -8,7 +8,8 @@ from typing import Any
 
 import psutil
 
-from dragoman import ConnectorView, Hub
+from dragoman import BoundHub, ConnectorView, Hub
+from dragoman.hub.runtime import Runtime
 from dragoman.settings import Settings
 from migrated import put_sqlite
 from patience import patient
@@ -49,6 +50,11 @@ def spoil_store(home: Path) -> None:
         if (path := home / name).exists():
             with path.open("r+b") as file:
                 file.write((b"this is no database " * 2000)[: path.stat().st_size])
+
+
+def runtime_of(hub: BoundHub) -> Runtime:
+    """What a hub is built of, for a test of what no door shows. Nothing else in the tests reaches in."""
+    return hub._runtime
 
 
 async def listed(hub: Hub) -> list[ConnectorView]:

@@ -27,6 +27,7 @@ from dragoman.scope import Caller
 from dragoman.server import build_app
 from dragoman.store import tables
 from dragoman.web.encoding import encode
+from servers.hubs import runtime_of
 
 DOORS = {"REST": 10, "MCP": 5, "console": 3, "events": 2}  # so many of twenty
 WALKERS = 16
@@ -336,7 +337,7 @@ async def listening(town: Town, watch: Watch) -> AsyncGenerator[None]:
 
 async def look_at_rows(town: Town, watch: Watch) -> None:
     """What one workspace wrote stands in no row of another."""
-    database: Any = cast("Any", town.live.hub._runtime.store.people)._database
+    database: Any = cast("Any", runtime_of(town.live.hub).store.people)._database
     by_workspace: dict[str, set[str]] = {}
     for tenant in town.tenants:
         by_workspace.setdefault(tenant.workspace, set()).update((tenant.private, tenant.common))
