@@ -23,6 +23,7 @@ HEAVY = (
     "cryptography",
     "pydantic_ai",
     "readline",
+    "structlog",
 )
 
 
@@ -49,6 +50,23 @@ sys.exit(f"imported: {{heavy}}" if heavy else 0)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_first_level_is_listed_without_its_modules_and_in_their_words() -> None:
+    program = """
+import sys
+from dragoman.cli.root import run
+assert run(["--help"]) == 0
+ours = {name for name in sys.modules if name.startswith("dragoman.")}
+sys.exit(f"imported: {ours}" if ours != {"dragoman.cli", "dragoman.cli.root"} else 0)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    root: Any = get_command(app)
+    for name, command in root.commands.items():
+        listed = root.get_command(None, name)
+        assert (listed.name, listed.help) == (command.name, command.help.split("\n\n")[0])
+        assert not (command.hidden or command.deprecated or command.short_help), name
 
 
 @pytest.mark.parametrize("path", PATHS, ids=" ".join)

@@ -18,6 +18,7 @@ from dragoman.cli.root import main
 # What a service imports on its way to the first answer, and its first run.
 NEEDED = (
     *("aiosqlite", "psycopg", "dragoman.server", "dragoman.store.sql", "dragoman.telemetry.logs"),
+    *("dragoman.cli.serve", "dragoman.cli.worker", "structlog"),
     *("dragoman.runs.dispatch", "pydantic_ai.models.openai", "pydantic_ai.toolsets"),
 )
 PR_SET_PDEATHSIG = 1

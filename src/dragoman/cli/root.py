@@ -1,87 +1,199 @@
-"""The tree of commands, and how the process ends: 0 it worked, 1 it failed, 2 it was asked wrongly."""
+"""The tree of commands, and how the process ends: 0 it worked, 1 it failed, 2 it was asked wrongly.
+
+The first level is a table: a module is imported when its command runs or its own help is asked for.
+"""
 
 import sys
+from collections.abc import Iterator, Mapping
 from functools import cache
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from dragoman.cli import (
-    agents,
-    approvals,
-    ask,
-    audit,
-    backups,
-    bundles,
-    calls,
-    chat,
-    cluster,
-    code,
-    connect,
-    connectors,
-    console,
-    credentials,
-    demo,
-    discovery,
-    doctor,
-    evaluation,
-    hooks,
-    imports,
-    init,
-    metrics,
-    migrate,
-    models,
-    people,
-    preferences,
-    questions,
-    recipes,
-    resources,
-    rollout,
-    runs,
-    serve,
-    stdio,
-    threads,
-    tools,
-    usage,
-    worker,
-)
-from dragoman.cli.screen import Screen
-from dragoman.cli.session import AsJson
-
-_ORDER = (
-    *("init", "demo", "chat", "ask", "agents", "runs", "questions", "recipes", "models", "eval"),
-    *("connectors", "import", "export", "discover", "tools", "bundles", "call", "resources", "prompts"),
-    *("code", "results", "calls", "events"),
-    *(
-        "approvals",
-        "credentials",
-        "threads",
-        "preferences",
-        "usage",
-        "metrics",
-        "hooks",
-        "audit",
-        "rollout",
-        "cluster",
+# The first level, as one gets to know it: the module of each command or group, its name there, and the
+# first line of its help.
+_COMMANDS = {
+    "init": (
+        "init",
+        "init",
+        "Begin: take over the servers of Claude, Cursor, VS Code and Codex, and connect these to Dragoman.",
     ),
-    *("workspaces", "users", "keys", "clients", "whoami"),
-    *("connect", "stdio", "serve", "worker", "console", "token"),
-    *("backup", "restore", "migrate", "doctor", "version"),
-)
+    "demo": (
+        "demo",
+        "demo",
+        "Show Dragoman at work: a service with four sample servers, a call, a thread. Until Ctrl-C.",
+    ),
+    "chat": ("chat", "chat", "Talk to the assistant and to other agents: @name sends a message to one."),
+    "ask": ("ask", "ask", "Ask, and see the answer come."),
+    "agents": ("agents", "app", "Agents: workers of your own, one for each connector, and the assistant."),
+    "runs": ("runs", "app", "What agents worked on: look, follow, stop."),
+    "questions": ("questions", "app", "What agents want to know from you before they go on."),
+    "recipes": (
+        "recipes",
+        "app",
+        "How jobs were done: examples for later runs of the same connector's agent.",
+    ),
+    "models": ("models", "app", "Language models: which can be used, keys of providers, the default."),
+    "eval": (
+        "evaluation",
+        "evaluate",
+        "Try cases against the model, and say which passed. Ends with 1 when too few did.",
+    ),
+    "connectors": (
+        "connectors",
+        "app",
+        "Add, look at, change and remove connectors: the servers whose tools Dragoman offers.",
+    ),
+    "import": (
+        "imports",
+        "import_files",
+        "Take over a configuration that you already have. Importing twice changes nothing.",
+    ),
+    "export": (
+        "imports",
+        "export",
+        "Write every connector as text that can be imported again, here or elsewhere.",
+    ),
+    "discover": (
+        "discovery",
+        "discover",
+        "Search the registry of MCP servers. Shows the exact command or address; nothing runs.",
+    ),
+    "tools": ("tools", "app", "See, switch, set and accept the tools of all connectors."),
+    "bundles": (
+        "bundles",
+        "app",
+        "Choices of tools under a name, each shown as you want it; for clients at /mcp/bundles/NAME.",
+    ),
+    "call": (
+        "calls",
+        "call",
+        "Call a tool. Values are read as the tool's schema wants them; a repeated key is a list.",
+    ),
+    "resources": ("resources", "resources", "List and read what servers offer beside tools."),
+    "prompts": ("resources", "prompts", "List and fill the prompts that servers keep."),
+    "code": ("code", "app", "Run Python that calls tools, where it can reach nothing else."),
+    "results": ("calls", "results", "Read results that were too large to show."),
+    "calls": ("calls", "calls", "Look at what was called."),
+    "events": (
+        "calls",
+        "events",
+        "Follow what happens in the running service, until Ctrl-C. With --json one document per line.",
+    ),
+    "approvals": ("approvals", "app", "What agents ask of you: look, answer, take back."),
+    "credentials": (
+        "credentials",
+        "app",
+        "Your secrets for connectors: set, authorise, remove, rotate the key.",
+    ),
+    "threads": ("threads", "app", "Conversations and the connectors that are active in them."),
+    "preferences": ("preferences", "app", "What your new threads start with, and limits of your own."),
+    "usage": ("usage", "app", "What was used, and what may still be."),
+    "metrics": ("metrics", "app", "Numbers over time: calls, errors, latency, tokens and cost."),
+    "hooks": ("hooks", "app", "What looks at every call, result and list."),
+    "audit": ("audit", "app", "Who did what to which, and whether the trail is whole."),
+    "rollout": (
+        "rollout",
+        "app",
+        "Who reaches connectors through their agents; for who runs the installation.",
+    ),
+    "cluster": ("cluster", "app", "The processes that share the installation; for who runs it."),
+    "workspaces": ("people", "workspaces", "Tenants: nothing crosses their border."),
+    "users": ("people", "users", "People and services inside a workspace."),
+    "keys": ("people", "keys", "API keys: how users and programs come in."),
+    "clients": ("people", "clients", "MCP clients that log in by URL, and what they may use."),
+    "whoami": ("people", "whoami", "Show who you are to Dragoman: user, workspace, role, scopes, limits."),
+    "connect": ("connect", "connect", "Let Claude, Cursor, VS Code or Codex use the tools of this home."),
+    "stdio": ("stdio", "stdio", "Speak MCP over stdin and stdout, for clients that start a program."),
+    "serve": (
+        "serve",
+        "serve",
+        "Serve console, REST API and MCP endpoint of this home until Ctrl-C or SIGTERM.",
+    ),
+    "worker": ("worker", "worker", "Execute runs of agents until Ctrl-C or SIGTERM. Serves no door."),
+    "console": (
+        "console",
+        "console",
+        "Print a link that signs you in to the console of the running service. It works once, for an hour.",
+    ),
+    "token": ("serve", "token", "Print the operator's bearer token; the first time, make it."),
+    "backup": (
+        "backups",
+        "backup",
+        "Write everything to one file, encrypted with a passphrase: the database, the master key, the token.",
+    ),
+    "restore": (
+        "backups",
+        "restore",
+        "Put a backup into an empty home, or an empty PostgreSQL database. Stop every service first.",
+    ),
+    "migrate": (
+        "migrate",
+        "migrate",
+        "Bring the database up to date and start nothing: a step of a deployment, before its services.",
+    ),
+    "doctor": (
+        "doctor",
+        "doctor",
+        "Check the home, the key, the store, the programs that servers need, and every connector.",
+    ),
+    "version": ("version", "version", "Print the version."),
+}
 
 
-class _Ordered(TyperGroup):
-    """As one gets to know them, not as they were declared."""
+@cache
+def _loaded(name: str) -> Any:
+    """What Typer makes of it."""
+    module, attribute, _ = _COMMANDS[name]
+    found = getattr(import_module(f"dragoman.cli.{module}"), attribute)
+    stem = typer.Typer(rich_markup_mode="rich", add_completion=False)
+    stem.callback()(lambda: None)
+    if isinstance(found, typer.Typer):
+        stem.add_typer(found, name=name)
+    else:
+        stem.command(name)(found)
+    group: Any = get_command(stem)
+    return group.commands[name]
+
+
+class _Deferred(TyperCommand):
+    """Stands for a command in lists and completions; whoever runs it gets the command itself."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        return _loaded(str(self.name)).make_context(info_name, args, parent=parent, **extra)
+
+
+class _Commands(Mapping[str, Any]):
+    """The commands themselves, each loaded when it is taken."""
+
+    def __getitem__(self, name: str) -> Any:
+        return _loaded(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_COMMANDS)
+
+    def __len__(self) -> int:
+        return len(_COMMANDS)
+
+
+class _Root(TyperGroup):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands: Any = _Commands()
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return sorted(self.commands, key=_ORDER.index)
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return _Deferred(cmd_name, help=_COMMANDS[cmd_name][2]) if cmd_name in _COMMANDS else None
 
 
 app = typer.Typer(
     name="dragoman",
-    cls=_Ordered,
+    cls=_Root,
     no_args_is_help=True,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -95,74 +207,13 @@ app = typer.Typer(
     dragoman serve
     """,
 )
-app.command("init")(init.init)
-app.command("demo")(demo.demo)
-app.command("chat")(chat.chat)
-app.command("ask")(ask.ask)
-app.add_typer(agents.app, name="agents")
-app.add_typer(runs.app, name="runs")
-app.add_typer(questions.app, name="questions")
-app.add_typer(recipes.app, name="recipes")
-app.add_typer(models.app, name="models")
-app.command("eval")(evaluation.evaluate)
-app.add_typer(connectors.app, name="connectors")
-app.command("import")(imports.import_files)
-app.command("export")(imports.export)
-app.command("discover")(discovery.discover)
-app.add_typer(tools.app, name="tools")
-app.add_typer(bundles.app, name="bundles")
-app.command("call")(calls.call)
-app.add_typer(resources.resources, name="resources")
-app.add_typer(resources.prompts, name="prompts")
-app.add_typer(code.app, name="code")
-app.add_typer(calls.results, name="results")
-app.add_typer(calls.calls, name="calls")
-app.command("events")(calls.events)
-app.add_typer(approvals.app, name="approvals")
-app.add_typer(credentials.app, name="credentials")
-app.add_typer(threads.app, name="threads")
-app.add_typer(preferences.app, name="preferences")
-app.add_typer(usage.app, name="usage")
-app.add_typer(metrics.app, name="metrics")
-app.add_typer(hooks.app, name="hooks")
-app.add_typer(audit.app, name="audit")
-app.add_typer(rollout.app, name="rollout")
-app.add_typer(cluster.app, name="cluster")
-app.add_typer(people.workspaces, name="workspaces")
-app.add_typer(people.users, name="users")
-app.add_typer(people.keys, name="keys")
-app.add_typer(people.clients, name="clients")
-app.command("whoami")(people.whoami)
-app.command("connect")(connect.connect)
-app.command("stdio")(stdio.stdio)
-app.command("serve")(serve.serve)
-app.command("worker")(worker.worker)
-app.command("console")(console.console)
-app.command("token")(serve.token)
-app.command("backup")(backups.backup)
-app.command("restore")(backups.restore)
-app.command("migrate")(migrate.migrate)
-app.command("doctor")(doctor.doctor)
-
-
-def _version() -> str:
-    from importlib.metadata import version
-
-    return version("dragoman")
-
-
-@app.command("version")
-def show_version(as_json: AsJson = False) -> None:
-    """Print the version."""
-    if as_json:
-        Screen(True).data({"version": _version()})
-    else:
-        print(_version())
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(_version())
+        from dragoman.cli.version import installed
+
+        print(installed())
         raise typer.Exit
 
 
@@ -200,6 +251,8 @@ def _usage(error: typer.TyperException) -> int:
     message = error.format_message()
     if not message:
         return error.exit_code
+    from dragoman.cli.screen import Screen
+
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "dragoman"
     Screen(False).fail({"detail": message, "hint": f"{path} --help"})

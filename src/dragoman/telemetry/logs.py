@@ -6,28 +6,60 @@ from collections.abc import MutableMapping
 from time import monotonic
 from typing import Any, TextIO
 
-import structlog
-
 from dragoman.telemetry.redaction import Redactor
 
 _STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({})))
 
 
-def get_logger() -> structlog.stdlib.BoundLogger:
+class EventLogger:
+    """Writes events to a logger of the standard library; their facts are fields of the record."""
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self._logger = logger
+
+    def log(self, level: int, event: str, *, exc_info: Any = None, **facts: Any) -> None:
+        self._write(level, event, exc_info, facts)
+
+    def debug(self, event: str, *, exc_info: Any = None, **facts: Any) -> None:
+        self._write(logging.DEBUG, event, exc_info, facts)
+
+    def info(self, event: str, *, exc_info: Any = None, **facts: Any) -> None:
+        self._write(logging.INFO, event, exc_info, facts)
+
+    def warning(self, event: str, *, exc_info: Any = None, **facts: Any) -> None:
+        self._write(logging.WARNING, event, exc_info, facts)
+
+    def error(self, event: str, *, exc_info: Any = None, **facts: Any) -> None:
+        self._write(logging.ERROR, event, exc_info, facts)
+
+    def critical(self, event: str, *, exc_info: Any = None, **facts: Any) -> None:
+        self._write(logging.CRITICAL, event, exc_info, facts)
+
+    def exception(self, event: str, **facts: Any) -> None:
+        """An error, with the exception that is being handled."""
+        self._write(logging.ERROR, event, True, facts)
+
+    def _write(self, level: int, event: str, exc_info: Any, facts: dict[str, Any]) -> None:
+        if self._logger.isEnabledFor(level):
+            self._logger.log(level, event, exc_info=exc_info, extra=facts, stacklevel=3)
+
+
+_LOGGER = EventLogger(logging.getLogger("dragoman"))
+
+
+def get_logger() -> EventLogger:
     """The logger of every part. As a library it obeys the standard `logging` of the application:
     warnings on stderr and nothing else, until somebody asks for more.
     """
-    return structlog.wrap_logger(
-        logging.getLogger("dragoman"),
-        processors=[structlog.stdlib.filter_by_level, structlog.stdlib.render_to_log_kwargs],
-        wrapper_class=structlog.stdlib.BoundLogger,
-    )
+    return _LOGGER
 
 
 def configure_logging(
     level: str = "info", json: bool = False, redactor: Redactor | None = None, stream: TextIO | None = None
 ) -> None:
     """Sets up structlog and the standard library's logging for the whole process, once, at a door."""
+    import structlog  # takes rich along; a library's process never comes here
+
     redactor = redactor or Redactor()
     number = logging.getLevelNamesMapping().get(level.upper(), logging.INFO)
     output: TextIO = stream if stream is not None else sys.stderr

@@ -20,7 +20,7 @@ from typing import Any, Literal, get_args
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from dragoman.errors import DragomanError
 from dragoman.settings import Settings
@@ -40,6 +40,7 @@ _BEGUN_AT_ONCE = 8
 _PEEKED = 16 * 1024
 _LENGTH = re.compile(rb"\r\ncontent-length: *([0-9]{1,6})\r?$", re.IGNORECASE | re.MULTILINE)
 _CLOSED_AT_ONCE = 100
+_JOINED = 64 * 1024  # of a body; to copy more costs more than a packet
 _NO_FILES_PAUSE = 0.2
 # Waits for the client to say something. Who waits for something of ours cannot be spared.
 _SPARED: tuple[Wait, ...] = ("head", "idle", "body")
@@ -129,6 +130,41 @@ class OpenConnections:
                 connection.drop(self._too_slow[wait])
 
 
+class AnswerWriter:
+    """What an answer is written to. Its head waits for the first of its body, and both go in one packet:
+    two cost a system call here and another at the client.
+
+    Only where the head says how long the body is: a stream may begin long before its first word.
+    """
+
+    __slots__ = ("_cycle", "_head", "_is_begun", "_transport")
+
+    def __init__(self, transport: asyncio.Transport, cycle: RequestResponseCycle) -> None:
+        self._transport = transport
+        self._cycle = cycle
+        self._is_begun = False
+        self._head = b""
+
+    def write(self, data: bytes) -> None:
+        if not self._is_begun:
+            self._is_begun = True
+            if self._cycle.chunked_encoding is False and self._cycle.scope["method"] != "HEAD":
+                self._head = data
+                return
+        elif self._head:
+            head, self._head = self._head, b""
+            if len(data) <= _JOINED:
+                data = head + data
+            else:
+                self._transport.write(head)
+        self._transport.write(data)
+
+    def close(self) -> None:
+        if self._head:
+            self.write(b"")
+        self._transport.close()
+
+
 class HttpConnection(HttpToolsProtocol):
     def __init__(self, open_connections: OpenConnections, **uvicorn_gives: Any) -> None:
         super().__init__(**uvicorn_gives)
@@ -181,6 +217,8 @@ class HttpConnection(HttpToolsProtocol):
         self._is_in_head = False
         self._wait_for("body")
         super().on_headers_complete()
+        writer: Any = AnswerWriter(self.transport, self.cycle)
+        self.cycle.transport = writer
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
