@@ -12,7 +12,6 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-import structlog
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import Scheduling  # pyright: ignore[reportMissingTypeStubs]
 
@@ -152,7 +151,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
     root = logging.getLogger()
     outlets, level = list(root.handlers), root.level
     yield tmp_path / "home"
-    structlog.reset_defaults()
     root.handlers[:] = outlets
     root.setLevel(level)
 

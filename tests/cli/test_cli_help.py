@@ -66,7 +66,7 @@ sys.exit(f"imported: {ours}" if ours != {"dragoman.cli", "dragoman.cli.root"} el
     for name, command in root.commands.items():
         listed = root.get_command(None, name)
         assert (listed.name, listed.help) == (command.name, command.help.split("\n\n")[0])
-        assert not (command.hidden or command.deprecated or command.short_help), name
+        assert not any((command.hidden, command.deprecated, command.short_help)), name
 
 
 @pytest.mark.parametrize("path", PATHS, ids=" ".join)

@@ -6,7 +6,6 @@ from collections.abc import Generator
 from typing import Any
 
 import pytest
-import structlog
 from pydantic import SecretStr
 
 from dragoman.telemetry.logs import configure_logging, get_logger
@@ -20,7 +19,6 @@ def logging_as_before() -> Generator[None]:
     root, ours = logging.getLogger(), logging.getLogger("dragoman")
     handlers, levels = list(root.handlers), (root.level, ours.level)
     yield
-    structlog.reset_defaults()
     root.handlers[:] = handlers
     root.setLevel(levels[0])
     ours.setLevel(levels[1])
@@ -36,7 +34,7 @@ def written(json_lines: bool, level: str = "info") -> tuple[io.StringIO, Redacto
 @pytest.mark.parametrize("json_lines", [True, False])
 def test_a_known_secret_is_in_no_line_whatever_its_spelling(json_lines: bool) -> None:
     stream, _ = written(json_lines)
-    log = structlog.get_logger()
+    log = get_logger()
     log.info(f"sent {CANARY}", url="http://x/?k=ca%22nary%2F%C3%BC%2Bsecret", nested={"a": [CANARY]})
     log.info("headers", value=json.dumps({"a": CANARY}), basic="Y2EibmFyeS/DvCtzZWNyZXQ=")
     try:
@@ -52,7 +50,7 @@ def test_a_known_secret_is_in_no_line_whatever_its_spelling(json_lines: bool) ->
 
 def test_fields_that_sound_secret_are_hidden_and_others_are_not() -> None:
     stream, _ = written(json_lines=True)
-    structlog.get_logger().info(
+    get_logger().info(
         "connect", api_key="abc", Authorization="Bearer x", password=SecretStr("y"), tool="now", count=3
     )
     line: dict[str, Any] = json.loads(stream.getvalue())
@@ -62,8 +60,8 @@ def test_fields_that_sound_secret_are_hidden_and_others_are_not() -> None:
 
 def test_the_level_is_kept() -> None:
     stream, _ = written(json_lines=True, level="warning")
-    structlog.get_logger().info("quiet")
-    structlog.get_logger().warning("loud")
+    get_logger().info("quiet")
+    get_logger().warning("loud")
     assert [json.loads(line)["event"] for line in stream.getvalue().splitlines()] == ["loud"]
 
 

@@ -2,7 +2,8 @@
 
 import logging
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
+from functools import partial
 from time import monotonic
 from typing import Any, TextIO
 
@@ -57,40 +58,48 @@ def get_logger() -> EventLogger:
 def configure_logging(
     level: str = "info", json: bool = False, redactor: Redactor | None = None, stream: TextIO | None = None
 ) -> None:
-    """Sets up structlog and the standard library's logging for the whole process, once, at a door."""
-    import structlog  # takes rich along; a library's process never comes here
-
-    redactor = redactor or Redactor()
+    """Sets up the standard library's logging for the whole process, once, at a door."""
     number = logging.getLevelNamesMapping().get(level.upper(), logging.INFO)
     output: TextIO = stream if stream is not None else sys.stderr
-    renderer = (
-        structlog.processors.JSONRenderer() if json else structlog.dev.ConsoleRenderer(colors=output.isatty())
-    )
-    shared: list[Any] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.format_exc_info,
-        Redaction(redactor),
-    ]
-    structlog.configure(
-        processors=[*shared, renderer],
-        wrapper_class=structlog.make_filtering_bound_logger(number),
-        logger_factory=structlog.PrintLoggerFactory(output),
-        cache_logger_on_first_use=False,
-    )
     outlet = logging.StreamHandler(output)
     outlet.addFilter(RepeatFilter())
-    outlet.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[structlog.stdlib.ExtraAdder(), *shared],
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
-        )
-    )
+    outlet.setFormatter(_LateFormatter(partial(_line_formatter, output, json, redactor or Redactor())))
     # What libraries tell of their own work is for those who look for a fault.
     theirs = logging.INFO if number <= logging.DEBUG else max(number, logging.WARNING)
     logging.basicConfig(level=theirs, handlers=[outlet], force=True)
     logging.getLogger("dragoman").setLevel(number)
+
+
+class _LateFormatter(logging.Formatter):
+    """Made with the first line: structlog takes rich along, and most commands write no line."""
+
+    def __init__(self, make: Callable[[], logging.Formatter]) -> None:
+        super().__init__()
+        self._make = make
+        self._made: logging.Formatter | None = None
+
+    def format(self, record: logging.LogRecord) -> str:
+        self._made = self._made or self._make()
+        return self._made.format(record)
+
+
+def _line_formatter(output: TextIO, json: bool, redactor: Redactor) -> logging.Formatter:
+    import structlog
+
+    renderer = (
+        structlog.processors.JSONRenderer() if json else structlog.dev.ConsoleRenderer(colors=output.isatty())
+    )
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=[
+            structlog.stdlib.ExtraAdder(),
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            Redaction(redactor),
+        ],
+        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+    )
 
 
 class RepeatFilter(logging.Filter):

@@ -40,7 +40,7 @@ _BEGUN_AT_ONCE = 8
 _PEEKED = 16 * 1024
 _LENGTH = re.compile(rb"\r\ncontent-length: *([0-9]{1,6})\r?$", re.IGNORECASE | re.MULTILINE)
 _CLOSED_AT_ONCE = 100
-_JOINED = 64 * 1024  # of a body; to copy more costs more than a packet
+_JOINED = 256 * 1024  # of a body; to copy more costs more than a packet
 _NO_FILES_PAUSE = 0.2
 # Waits for the client to say something. Who waits for something of ours cannot be spared.
 _SPARED: tuple[Wait, ...] = ("head", "idle", "body")
