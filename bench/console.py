@@ -42,9 +42,19 @@ WATCH = """() => {
   new MutationObserver(() => requestAnimationFrame(() => {
     const now = performance.timeOrigin + performance.now();
     for (const words of document.querySelectorAll(".words"))
-      for (const word of words.textContent.split(" ").slice(0, -1))
+      for (const word of words.textContent.match(/\\d{13}\\.\\d/g) ?? [])
         if (!heard.has(word)) { heard.add(word); window.seen.push(now - Number(word)); }
   })).observe(document.getElementById("talk"), { subtree: true, childList: true, characterData: true });
+}"""
+# Frames as the page sees them, and the time of its own tasks: a busy machine lengthens frames alone.
+FRAMES = """() => {
+  window.frames_ms = [];
+  window.tasks_ms = [];
+  new PerformanceObserver((list) => window.tasks_ms.push(...list.getEntries().map((one) => one.duration)))
+    .observe({ type: "longtask" });
+  let last = performance.now();
+  const next = (now) => { window.frames_ms.push(now - last); last = now; requestAnimationFrame(next); };
+  requestAnimationFrame((now) => { last = now; requestAnimationFrame(next); });
 }"""
 PAINTED = """() => new Promise((resolve) => new PerformanceObserver((list) => {
   if (list.getEntriesByName("first-contentful-paint").length) resolve();
@@ -153,6 +163,32 @@ async def tokens(report: lab.Report, page: Page, service: Service, words: int) -
     report.verdict(f"token to screen p95 under {TOKEN:g} ms", f"{p95:.0f} ms", met=p95 < TOKEN)
 
 
+async def frames(report: lab.Report, page: Page, service: Service, size: int) -> None:
+    """A long answer in Markdown, faster than anybody reads; before it the same page at rest."""
+    thread = await service.post("hello", wait=True)
+    await page.goto(f"{service.url}/chat/{thread}")
+    await page.wait_for_selector("#live[data-state=live]")
+    rows: list[list[object]] = []
+    for name in ("at rest", "streaming"):
+        await page.evaluate(FRAMES)
+        if name == "streaming":
+            await service.post(f"write {size}", thread)
+            await page.wait_for_selector(".turn:nth-of-type(2)[data-state=done]", timeout=lab.PATIENCE * 1000)
+        else:
+            await asyncio.sleep(3)
+        took: list[float] = await page.evaluate("() => window.frames_ms")
+        tasks: list[float] = await page.evaluate("() => window.tasks_ms")
+        late = sum(one > TOKEN for one in took)
+        rows.append([name, len(took), lab.percentile(took, 95), max(took), late, max(tasks, default=0.0)])
+    drawn: int = await page.evaluate(
+        "() => document.querySelector('.turn:nth-of-type(2)').textContent.length"
+    )
+    columns = ("page", "frames", "p95 ms", "longest ms", f"over {TOKEN:g} ms", "longest task ms")
+    report.table(f"Frames while {drawn / 1024:.0f} KB of text are drawn", columns, rows)
+    text = f"{rows[1][4]} of {rows[1][1]}, longest {rows[1][3]:.0f} ms"
+    report.verdict(f"{size} KB streamed without a frame over {TOKEN:g} ms", text, met=not rows[1][4])
+
+
 async def streams(report: lab.Report, service: Service, seconds: float) -> None:
     await service.sign_in()
     threads = [await service.post("hello", wait=True) for _ in range(STREAMS)]
@@ -198,6 +234,7 @@ async def measure(words: int, rounds: int, seconds: float) -> lab.Report:
         page = await open_page(browser, service)
         await paints(report, browser, page, service, rounds)
         await tokens(report, page, service, words)
+        await frames(report, page, service, 10 if words < 500 else 100)
         await browser.close()
         await streams(report, service, seconds)
     await charts(report, rounds)

@@ -20,16 +20,51 @@ GAP = 0.02  # seconds between two words
 
 
 async def clock(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
-    """`say N`: N words, each the milliseconds of the moment at which it was said."""
+    """`say N`: N words, each the milliseconds of the moment at which it was said. `write N`: N KB at once."""
     last = messages[-1]
     assert isinstance(last, ModelRequest)
     asked = [str(part.content) for part in last.parts if isinstance(part, UserPromptPart)][-1]
+    if asked.startswith("write "):
+        left, number = int(asked.split()[1]) * 1024, 0
+        while left > 0:
+            number += 1
+            for piece in _section(number):
+                yield piece
+                left -= len(piece)
+                await asyncio.sleep(GAP / 10)
+        return
     if not asked.startswith("say "):
         yield "Here are **three** things:\n\n- one\n- two\n- `three`\n"
         return
-    for _ in range(int(asked.split()[1])):
-        yield f"{time.time() * 1000:.1f} "
+    for number in range(int(asked.split()[1])):
+        word, place = f"{time.time() * 1000:.1f}", number % 40
+        yield (
+            f"**{word}** "
+            if place == 7
+            else f"`{word}` "
+            if place == 9
+            else f"\n- {word} "
+            if place > 35
+            else f"{word} "
+        )
         await asyncio.sleep(GAP)
+
+
+def _section(number: int) -> list[str]:
+    """About a KB of Markdown as models write it, in pieces of some words."""
+    text = (
+        f"## Depot {number}\n\nThe **late** orders of `depot-{number}`, *newest* first:\n\n"
+        + "".join(
+            f"- order {number}{place}: [papers](https://example.com/{place}) are **missing**\n"
+            for place in range(6)
+        )
+        + "\n| order | days | value |\n|---|--:|--:|\n"
+        + "".join(f"| {number}{place} | {place} | {place * 17}.50 |\n" for place in range(5))
+        + "\n```python\ndef late(order: Order) -> bool:\n    return order.due < today()\n```\n\n"
+        + "What is late for more than a week is told to who ordered it, with the day on which it comes. " * 3
+        + "\n\n"
+    )
+    return [text[begin : begin + 24] for begin in range(0, len(text), 24)]
 
 
 async def main(home: Path) -> None:

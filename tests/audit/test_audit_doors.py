@@ -3,6 +3,7 @@
 import asyncio
 import json
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from trail import ADA, echo, tamper
@@ -24,6 +25,9 @@ async def test_rest_lists_verifies_and_exports(tmp_path: Path, database_url: str
         assert reply.value["entries"][0]["subject"] == "echo"
         reply = await live.ask("GET", "/api/audit?after=2")
         assert [entry["number"] for entry in reply.value["entries"]] == [1]
+        for words, count in (("ECH", 3), ("Call", 3), ("e%o", 0), ("nothing", 0)):
+            reply = await live.ask("GET", f"/api/audit?q={quote(words)}")
+            assert len(reply.value["entries"]) == count
         verdict = (await live.ask("GET", "/api/audit/verify")).value
         assert (verdict["is_whole"], verdict["count"], verdict["problem"]) == (True, 3, None)
         reply = await live.ask("GET", "/api/audit/export?after=1")

@@ -184,3 +184,42 @@ async def test_what_somebody_may_not_do_to_one_they_may_not_to_many(
         assert "there is no connector &#39;hidden&#39;" in told
         assert {view.connector.slug for view in await hub.connectors.list()} >= {"hidden", "shared"}
         assert "nothing to do with connectors" in await page.evaluate(BULK, [["do", "x"], ["slug", "shared"]])
+
+
+async def test_runs_and_agents_are_changed_at_once_and_the_trail_is_searched(
+    open_console: OpenConsole, tmp_path: Path
+) -> None:
+    async with open_console(tmp_path) as console:
+        hub = console.hub
+        for name in ("alpha", "beta"):
+            await hub.connectors.add(name, **quick(url=f"https://{name}.example/mcp"), connect=False)
+        for name in ("one", "two"):
+            await hub.runs.finished((await hub.messages.post(f"look at {name}")).run)
+        note, bar = "#notes", "toolbar"
+        page = await console.page("/runs")
+        for name in ("one", "two"):
+            await page.get_by_label(f"Choose look at {name}").check()
+        await page.get_by_role(bar).get_by_role("button", name="Stop").click()
+        await expect(page.locator(note)).to_contain_text("2 not: it has ended")
+        await page.get_by_role(bar).get_by_role("button", name="Run again").click()
+        await expect(page.locator(note)).to_contain_text("2 runs started again.")
+        await expect(page.locator("#runs tbody tr")).to_have_count(4)
+        await console.picture(page, "runs_chosen")
+        await page.get_by_role(bar).get_by_role("button", name="Compare two").click()
+        await expect(page.locator("h1")).to_have_text("Compare two runs")
+
+        await page.goto(f"{console.url}/agents?sort=runs")
+        await expect(page.locator("th[aria-sort]")).to_contain_text("Runs")
+        await page.get_by_label("Choose all").check()
+        await page.get_by_role(bar).get_by_role("button", name="Stop").click()
+        await expect(page.locator(note)).to_contain_text("2 agents stopped.")
+        assert {(await hub.agents.get(name)).status for name in ("alpha", "beta")} == {"stopped"}
+        await page.locator(note).get_by_role("button", name="Undo").click()
+        await expect(page.locator(note)).to_contain_text("2 agents started.")
+        await console.picture(page, "agents_chosen")
+
+        await page.goto(f"{console.url}/audit")
+        await page.get_by_role("searchbox", name="Words").fill("ALPHA")
+        await expect(page.locator("#entries tbody tr")).not_to_have_count(0)
+        await expect(page.locator("#entries tbody tr").filter(has_not_text="alpha")).to_have_count(0)
+        assert "q=ALPHA" in page.url

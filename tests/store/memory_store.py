@@ -464,20 +464,23 @@ class MemoryThreads(Aggregate):
         *,
         after: ThreadPosition | None = None,
         words: str = "",
+        among: int | None = None,
     ) -> Sequence[Thread]:
-        def has_words(key: tuple[str, str, str], one: Thread) -> bool:
-            texts = [one.title, *(message.text for message in self._tables.messages.get(key, ()))]
-            return any(words.lower() in text.lower() for text in texts)
-
-        found = [
+        own = [
             one
             for key, one in self._tables.threads.items()
             if key[:2] == (workspace, user)
             and one.remove_at is None
             and (after is None or one.position < after)
-            and has_words(key, one)
         ]
-        return sorted(found, key=lambda one: one.position, reverse=True)[:limit]
+        own.sort(key=lambda one: one.position, reverse=True)
+
+        def has_words(place: int, one: Thread) -> bool:
+            said = self._tables.messages.get((workspace, user, one.id), ())
+            read = said if among is None or place < among else ()
+            return any(words.lower() in text.lower() for text in [one.title, *(each.text for each in read)])
+
+        return [one for place, one in enumerate(own) if has_words(place, one)][:limit]
 
     async def list_due(self, now: datetime) -> Sequence[Thread]:
         return [one for one in self._tables.threads.values() if one.remove_at and one.remove_at <= now]
@@ -571,6 +574,7 @@ class MemoryRuns(Aggregate):
         roots_only: bool = False,
         before: datetime | None = None,
         words: str = "",
+        among: int | None = None,
         limit: int = 100,
     ) -> Sequence[Run]:
         found = [
@@ -583,9 +587,9 @@ class MemoryRuns(Aggregate):
             and status in (None, run.status)
             and (run.is_root or not roots_only)
             and (before is None or run.created_at < before)
-            and words.lower() in run.request.lower()
         ]
-        return newest(found, lambda run: run.created_at, lambda run: run.id)[:limit]
+        looked_at = newest(found, lambda run: run.created_at, lambda run: run.id)[:among]
+        return [run for run in looked_at if words.lower() in run.request.lower()][:limit]
 
     async def family(self, workspace: str, root: str) -> Sequence[Run]:
         found = [run for run in self._tables.runs.values() if (run.workspace, run.root) == (workspace, root)]
@@ -917,7 +921,11 @@ class MemoryMetrics(Aggregate):
                 total = sums.setdefault((at, of), [0.0] * len(MEASURES))
                 for number, amount in enumerate(counts):
                     total[number] += amount
-        return [BucketSum(at, of, tuple(counts)) for (at, of), counts in sorted(sums.items())]
+        told = [MEASURES.index(name) for name in query.measures]
+        return [
+            BucketSum(at, of, tuple(counts[place] for place in told))
+            for (at, of), counts in sorted(sums.items())
+        ]
 
     async def forget(self, before: Mapping[int, int]) -> None:
         buckets = self._tables.buckets
@@ -1131,6 +1139,7 @@ class MemoryAudit(Aggregate):
         action: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        words: str = "",
         newest_first: bool = False,
     ) -> Sequence[AuditEntry]:
         found = [
@@ -1140,6 +1149,10 @@ class MemoryAudit(Aggregate):
             and action in (None, one.action)
             and (since is None or one.time >= since)
             and (until is None or one.time < until)
+            and any(
+                words.lower() in text.lower()
+                for text in (one.subject, one.action, one.outcome, one.agent or "")
+            )
             and (not after or (one.number < after if newest_first else one.number > after))
         ]
         return (found[::-1] if newest_first else found)[:limit]

@@ -45,6 +45,9 @@ async def test_words_are_found_in_titles_and_messages_of_this_user_alone(store: 
     assert await listed(store, words="herons") == ["other", "herons"]
     assert await listed(store, words="0% of_") == ["percent"]
     assert await listed(store, words="%") == ["percent"]
+    # Titles of all, messages of the newest.
+    assert await listed(store, words="herons", among=2) == ["other", "herons"]
+    assert await listed(store, words="herons", among=1) == ["herons"]
 
 
 async def test_what_a_person_writes_moves_a_thread_up_and_what_will_be_removed_is_not_listed(

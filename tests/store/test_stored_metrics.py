@@ -94,6 +94,9 @@ async def test_what_nobody_in_particular_did_is_read_beside_ones_own(a_store: St
     assert [one.counts[place] for one in own] == [0]
     beside = await store.metrics.read(asked(user="ada", shared={"crm", "shared"}))
     assert [(one.counts[0], one.counts[place]) for one in beside] == [(2, 5)]
+    # Who sees the whole workspace has its own rows of nobody already: they count once.
+    everything = asked(shared={"crm", "shared"}, measures=("reconnects", "calls"))
+    assert [one.counts for one in await store.metrics.read(everything)] == [(13, 2)]
 
 
 async def test_two_processes_add_to_the_same_buckets(database_url: str) -> None:

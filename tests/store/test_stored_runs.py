@@ -74,6 +74,10 @@ async def test_runs_are_listed_newest_first_and_narrowed(store: Store) -> None:
     assert await store.runs.list("local", status="done") == [other]
     assert await store.runs.list("local", thread="t1", limit=1) == [child]
     assert await store.runs.list("local", before=child.created_at) == [root]
+    # Only the newest are looked through.
+    words = root.request.upper()
+    assert root in await store.runs.list("local", words=words, among=3)
+    assert root not in await store.runs.list("local", words=words, among=2)
 
 
 async def test_a_family_is_the_root_and_all_under_it(store: Store) -> None:

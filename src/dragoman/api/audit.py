@@ -67,13 +67,24 @@ async def list_entries(
     action: Word = None,
     since: Moment = None,
     until: Moment = None,
+    q: Annotated[str, Query(max_length=200, description="words of what it was done to")] = "",
     after: After = 0,
     limit: Limit = 100,
     workspace: Workspace = None,
 ) -> Response:
-    """Newest first; `after` the entry of that number come older ones. Members see their own."""
+    """Newest first; `after` the entry of that number come older ones. Members see their own.
+
+    `q` are words of what it was done to, of the action, the outcome or the agent's name.
+    """
     entries = await hub.audit.list(
-        user=user, action=action, since=since, until=until, after=after, limit=limit, workspace=workspace
+        user=user,
+        action=action,
+        since=since,
+        until=until,
+        query=q,
+        after=after,
+        limit=limit,
+        workspace=workspace,
     )
     names = {entry.user: await hub.people.name_of(entry.workspace, entry.user) for entry in entries}
     return json_response({"entries": entries, "names": names})

@@ -26,6 +26,9 @@ def list_entries(
     action: Annotated[
         str | None, typer.Option(help="Only this: call, connector.added, …", show_default=False)
     ] = None,
+    query: Annotated[
+        str | None, typer.Option(help="Words of what it was done to, or of the outcome.", show_default=False)
+    ] = None,
     after: Annotated[int, typer.Option(help="Only older ones than this number.")] = 0,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many.")] = 30,
     workspace: Workspace = None,
@@ -36,10 +39,12 @@ def list_entries(
     \b
     dragoman audit list
     dragoman audit list --user ada --action call --limit 100
+    dragoman audit list --query github
     """
     asked: dict[str, Any] = {
         "user": user,
         "action": action,
+        "q": query,
         "after": after,
         "limit": limit,
         "workspace": workspace,

@@ -1,6 +1,7 @@
 """`/agents`: who works here. Make, start, stop and remove agents; give them connectors by drag or choice."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -8,13 +9,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dragoman.agent import Agent
-from dragoman.console.listing import has_words, page_of
+from dragoman.agent import Agent, AgentNumbers
+from dragoman.console.listing import Place, has_words, page_of
+from dragoman.console.many_at_once import do_to_many, told_of_many
 from dragoman.console.pages import hub_of, is_part, pages_of
 from dragoman.console.setting_forms import FormField, noun_changes, noun_fields
 from dragoman.console.submitted_form import filled
 from dragoman.errors import InvalidArguments
 from dragoman.hub import BoundHub
+from dragoman.hub.agents import AgentView
 from dragoman.hub.rollout import RolloutStatus
 from dragoman.scope import APP, Caller
 from dragoman.setting import people_set
@@ -88,6 +91,29 @@ async def remove(request: Request) -> Response:
     return _go("/agents")
 
 
+async def bulk(request: Request) -> Response:
+    hub, form = hub_of(request), await filled(request)
+    names, what = form.many("agent"), form.text("do")
+    deeds = {"start": ("started", hub.agents.start), "stop": ("stopped", hub.agents.stop)}
+    if what not in deeds:
+        raise InvalidArguments(
+            f"{what[:40]!r} is nothing to do with agents", hint="use the page's own buttons"
+        )
+    word, deed = deeds[what]
+    failed = await do_to_many(hub, names, "agent", deed)
+    done = [name for name in names if name not in failed]
+    opposite = "stop" if what == "start" else "start"
+    return pages_of(request).part(
+        request,
+        "parts/told.html",
+        told=told_of_many(names, "agent", word, failed),
+        told_kind="warn" if failed else "good",
+        undo={"address": "/agents/-/bulk", "sent": {"do": opposite, "agent": " ".join(done)}}
+        if done
+        else None,
+    )
+
+
 async def give(request: Request) -> Response:
     hub = hub_of(request)
     slug = (await filled(request)).text("connector")
@@ -118,8 +144,12 @@ async def _all(request: Request) -> dict[str, Any]:
     views = await hub.agents.views()
     found = [one for one in views if has_words(f"{one.agent.name} {one.agent.description}", words)]
     of_kinds = {kind: [one for one in found if one.agent.kind == kind] for kind in _KINDS}
-    page = page_of(of_kinds["connector"], lambda one: (0.0, one.agent.name), asked.get("after", ""))
+    sort = asked.get("sort", "")
+    sort = sort if sort in SORTS else "name"
+    page = page_of(of_kinds["connector"], partial(_place, SORTS[sort][1]), asked.get("after", ""))
     return {
+        "sort": sort,
+        "sorts": {name: text for name, (text, _) in SORTS.items()},
         "views": {**of_kinds, "connector": page.shown},
         "page": page,
         "query": " ".join(words),
@@ -130,6 +160,23 @@ async def _all(request: Request) -> dict[str, Any]:
         "address_of": address_of,
         "fixed": {one.agent.id for one in views if is_fixed(one.agent, hub.caller)},
     }
+
+
+SORTS: Mapping[str, tuple[str, Callable[[AgentNumbers], float]]] = {
+    "name": ("Name", lambda numbers: 0),
+    "runs": ("Runs", lambda numbers: numbers.runs),
+    "errors": ("Errors", lambda numbers: numbers.errors),
+    "calls": ("Calls", lambda numbers: numbers.calls),
+    "latency": ("Latency", lambda numbers: numbers.latency_ms if numbers.runs else 0),
+    "tokens": ("Tokens", lambda numbers: numbers.input_tokens + numbers.output_tokens),
+    "cost": ("Cost", lambda numbers: numbers.cost),
+    "used": ("Last used", lambda numbers: numbers.last_used.timestamp() if numbers.last_used else 0),
+}
+"""How agents of connectors are ordered: each column with its number, the greatest first."""
+
+
+def _place(number: Callable[[AgentNumbers], float], view: AgentView) -> Place:
+    return (-float(number(view.numbers)), view.agent.name)
 
 
 _FEW = 40  # connectors that are shown to choose from; of more the server is asked
@@ -232,6 +279,7 @@ routes = [
     Route("/agents", create, methods=["POST"]),
     Route("/agents/new", show_form),
     # No agent's name begins with a hyphen.
+    Route("/agents/-/bulk", bulk, methods=["POST"]),
     Route("/agents/-/rollout", show_rollout),
     Route("/agents/-/rollout", set_rollout, methods=["POST"]),
     Route("/agents/-/rollout/reset", reset_rollout, methods=["POST"]),

@@ -67,13 +67,14 @@ async def export(request: Request) -> Response:
 
 async def _listed(request: Request) -> dict[str, Any]:
     asked, hub = request.query_params, hub_of(request)
-    chosen = {name: asked.get(name, "").strip() for name in ("user", "action", "since", "until")}
+    chosen = {name: asked.get(name, "").strip() for name in ("q", "user", "action", "since", "until")}
     after = asked.get("after", "0")
     entries = await hub.audit.list(
         user=chosen["user"] or None,
         action=chosen["action"] or None,
         since=_moment(chosen["since"]),
         until=_moment(chosen["until"]),
+        query=chosen["q"][:200],
         after=int(after) if after.isdigit() and len(after) < 10 else 0,
         limit=_A_PAGE + 1,
     )

@@ -1,6 +1,5 @@
 """`/connectors`: all of them, found, filtered and sorted, a page at a time; and what is done to many."""
 
-import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,9 +15,10 @@ from starlette.routing import Route
 from dragoman.connector import Connector, Policy
 from dragoman.console.charts import spark
 from dragoman.console.listing import ListPage, Place, has_words, page_of
+from dragoman.console.many_at_once import do_to_many
 from dragoman.console.pages import hub_of, is_part, pages_of
 from dragoman.console.submitted_form import filled
-from dragoman.errors import DragomanError, InvalidArguments
+from dragoman.errors import InvalidArguments
 from dragoman.hub import BoundHub, ConnectorView
 from dragoman.scope import Caller
 
@@ -38,7 +38,6 @@ OWNERS = {"me": "You", "workspace": "Everyone", "installation": "Installation"}
 SORTS = {"name": "Name", "calls": "Calls", "errors": "Errors", "p95": "p95", "tools": "Tools"}
 VIEWS = ("table", "cards")
 _LAUNCHERS = frozenset({"npx", "uvx", "bunx", "pipx", "uv", "node", "python", "python3", "docker", "deno"})
-_AT_ONCE = 8
 _MOST_TOLD = 3
 
 
@@ -250,21 +249,15 @@ async def bulk(request: Request) -> Response:
     hub, form = hub_of(request), await filled(request)
     slugs, what = form.many("slug"), form.text("do")
     word, deed = _deed(what)
-    if not slugs:
-        raise InvalidArguments("no connector is chosen", hint="tick those that are meant")
-    gate, failed, changed = asyncio.Semaphore(_AT_ONCE), dict[str, str](), list[str]()
+    changed: list[str] = []
 
     async def one(slug: str) -> None:
-        async with gate:
-            try:
-                was_on = (await hub.connectors.get(slug)).connector.enabled
-                await deed(hub, slug)
-                if (what, was_on) in (("enable", False), ("disable", True)):
-                    changed.append(slug)
-            except DragomanError as error:
-                failed[slug] = hub.without_secrets(error.message)
+        was_on = (await hub.connectors.get(slug)).connector.enabled
+        await deed(hub, slug)
+        if (what, was_on) in (("enable", False), ("disable", True)):
+            changed.append(slug)
 
-    await asyncio.gather(*map(one, slugs))
+    failed = await do_to_many(hub, slugs, "connector", one)
     undo = (
         {"address": "/connectors/-/bulk", "sent": {"do": _OPPOSITE[what], "slug": " ".join(sorted(changed))}}
         if changed

@@ -4,8 +4,6 @@ import asyncio
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from heapq import nsmallest
-from itertools import islice
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -19,6 +17,7 @@ from dragoman.console.pages import PLACES, hub_of, pages_of, places_of
 from dragoman.errors import NotFound
 from dragoman.hub import BoundHub, ConnectorView
 from dragoman.names import dotted_name
+from dragoman.tool import Tool
 
 GROUPS: Mapping[str, str] = {
     "pages": "Pages",
@@ -30,6 +29,8 @@ GROUPS: Mapping[str, str] = {
     "runs": "Runs",
 }
 _FEW, _MANY = 5, 30
+# Looked through for what is typed; their own pages look through all.
+_NEWEST_RUNS, _NEWEST_CHATS = 10_000, 1000
 _LONGEST = 200
 
 
@@ -94,9 +95,15 @@ class Wanted:
         begins = bool(self._words) and title.startswith(self._words[0])
         return (not begins, not self.fits(title), title)
 
-    def nearness(self, title: str, name: str) -> tuple[bool, str]:
-        """The same for very many, cheaper."""
-        return (not (self._words and title.lower().startswith(self._words[0])), name)
+    def nearest(self, tools: Sequence[Tool], most: int) -> tuple[list[Tool], int]:
+        """The same for very many, which are in order: the best of those whose name fits, and how many fit."""
+        first, *others = self._words or [""]
+        named = [tool for tool in tools if first in tool.name.lower()]
+        for word in others:
+            named = [tool for tool in named if word in tool.name.lower()]
+        begin = [tool for tool in named if tool.definition.original_name.lower().startswith(first)]
+        best = [*{tool.name: tool for tool in (*begin[:most], *named[:most])}.values()]
+        return best[:most], len(named)
 
     def marked(self, title: str) -> Markup:
         if not self._words:
@@ -189,12 +196,11 @@ def _deeds(view: ConnectorView) -> list[PaletteItem]:
 
 async def _tools(hub: BoundHub, wanted: Wanted, most: int) -> PaletteGroup:
     """By their names; where none has the words, by what they do."""
-    named = [tool for tool in hub.tools.list() if wanted.fits(tool.name)]
-    count: int | None = len(named)
-    if not named and wanted.text:
+    best, number = wanted.nearest(hub.tools.list(), most)
+    count: int | None = number
+    if not best and wanted.text:
         found = await hub.tools.search(wanted.text, limit=most)
-        named, count = [hit.tool for hit in found.hits], None
-    best = nsmallest(most, named, key=lambda tool: wanted.nearness(tool.original_name, tool.name))
+        best, count = [hit.tool for hit in found.hits], None
     items = [
         PaletteItem(
             dotted_name(tool.name) if tool.is_mcp else tool.name,
@@ -215,7 +221,7 @@ async def _agents(hub: BoundHub, wanted: Wanted) -> list[PaletteItem]:
 
 
 async def _chats(hub: BoundHub, wanted: Wanted, most: int) -> list[PaletteItem]:
-    threads = await hub.threads.listed(most, query=wanted.text)
+    threads = await hub.threads.listed(most, query=wanted.text, among=_NEWEST_CHATS)
     return [
         PaletteItem(one.title or "(no title)", f"/chat/{one.id}", "chat", when=one.updated_at)
         for one in threads
@@ -225,7 +231,7 @@ async def _chats(hub: BoundHub, wanted: Wanted, most: int) -> list[PaletteItem]:
 async def _runs(hub: BoundHub, wanted: Wanted, most: int) -> list[PaletteItem]:
     if not wanted.text:
         return []
-    runs = islice(await hub.runs.list(query=wanted.text, limit=most), most)
+    runs = await hub.runs.list(query=wanted.text, among=_NEWEST_RUNS, limit=most)
     return [
         PaletteItem(
             one.request or "(no text)",

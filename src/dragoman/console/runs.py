@@ -1,19 +1,24 @@
 """`/runs`: what agents did and do. One run is a waterfall of its steps, and a timeline with all of them."""
 
 import json
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from dragoman.agent import ASSISTANT
+from dragoman.console.many_at_once import do_to_many, told_of_many
 from dragoman.console.pages import hub_of, is_part, pages_of
 from dragoman.console.session_rights import has_scope
 from dragoman.console.submitted_form import filled
 from dragoman.console.waterfall import entry_of, waterfall_of
-from dragoman.errors import InvalidArguments, NotFound
+from dragoman.errors import Conflict, InvalidArguments, NotFound
+from dragoman.hub import BoundHub
 from dragoman.hub.runs import unknown_user
 from dragoman.run import Run, RunEvent, RunStatus, RunUsage
 
@@ -101,10 +106,50 @@ async def show_step(request: Request) -> Response:
 async def rerun(request: Request) -> Response:
     """The same request to the same agent in a new chat, with another model where one is chosen."""
     hub, form = hub_of(request), await filled(request)
-    run = await hub.runs.get(request.path_params["run"])
-    options = {"model": model} if (model := form.text("model")) else {}
-    accepted = await hub.messages.post(run.request, agent=run.agent or None, options=options)
-    return Response(status_code=204, headers={"hx-redirect": f"/runs/{accepted.run.id}"})
+    run = await _again(hub, request.path_params["run"], form.text("model"))
+    return Response(status_code=204, headers={"hx-redirect": f"/runs/{run}"})
+
+
+async def bulk(request: Request) -> Response:
+    """Several at once: stopped, done again each in a chat of its own, or two of them beside each other."""
+    hub, form = hub_of(request), await filled(request)
+    runs, what = form.many("run"), form.text("do")
+    if what == "compare":
+        if len(runs) != _BESIDE:
+            raise InvalidArguments("two runs are compared", hint="tick the two that are meant")
+        return Response(
+            status_code=204, headers={"hx-redirect": f"/runs/{quote(runs[0])}/compare?with={quote(runs[1])}"}
+        )
+    if what not in _DEEDS:
+        raise InvalidArguments(f"{what[:40]!r} is nothing to do with runs", hint="use the page's own buttons")
+    word, deed = _DEEDS[what]
+    failed = await do_to_many(hub, runs, "run", partial(deed, hub))
+    return pages_of(request).part(
+        request,
+        "parts/told.html",
+        told=told_of_many(runs, "run", word, failed),
+        told_kind="warn" if failed else "good",
+    )
+
+
+async def _again(hub: BoundHub, run: str, model: str = "") -> str:
+    """The run that does it again."""
+    was = await hub.runs.get(run)
+    options = {"model": model} if model else {}
+    return (await hub.messages.post(was.request, agent=was.agent or None, options=options)).run.id
+
+
+async def _stop(hub: BoundHub, run: str) -> None:
+    if (await hub.runs.get(run)).is_finished:
+        raise Conflict("it has ended", hint="choose one that goes on")
+    await hub.runs.cancel(run)
+
+
+_BESIDE = 2
+_DEEDS: Mapping[str, tuple[str, Callable[[BoundHub, str], Awaitable[Any]]]] = {
+    "stop": ("being stopped", _stop),
+    "again": ("started again", _again),
+}
 
 
 async def compare(request: Request) -> Response:
@@ -164,6 +209,7 @@ async def _listed(request: Request) -> dict[str, Any]:
         if chosen["user"]
         else {},
         "milliseconds": milliseconds,
+        "own": hub.caller.user,
         "chosen": chosen,
         "is_first": not asked.get("before"),
         "older": shown[-1].created_at.isoformat() if len(runs) > _A_PAGE else None,
@@ -254,6 +300,7 @@ def _moment(text: str) -> datetime | None:
 
 routes = [
     Route("/runs", show_all),
+    Route("/runs/-/bulk", bulk, methods=["POST"]),
     Route("/runs/{run}", show),
     Route("/runs/{run}/events", show_events),
     Route("/runs/{run}/steps/{step}", show_step),

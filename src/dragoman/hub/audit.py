@@ -27,11 +27,15 @@ class Audit(BoundService):
         action: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        query: str = "",
         after: int = 0,
         limit: int = 100,
         workspace: str | None = None,
     ) -> Sequence[AuditEntry]:
-        """Newest first; `after` the entry of that number come older ones. `until` is not included."""
+        """Newest first; `after` the entry of that number come older ones. `until` is not included.
+
+        `query` are words of what it was done to, of the action, the outcome or the agent's name.
+        """
         place = await self._workspace(workspace)
         await self._runtime.auditor.flush()
         return await self._runtime.store.audit.read(
@@ -42,6 +46,7 @@ class Audit(BoundService):
             action=action,
             since=since,
             until=until,
+            words=" ".join(query.split()),
             newest_first=True,
         )
 

@@ -58,11 +58,13 @@ class Runs(BoundService):
         before: datetime | None = None,
         query: str = "",
         user: str | None = None,
+        among: int | None = None,
         limit: int = 50,
     ) -> Sequence[Run]:
         """The caller's own, newest first; `query` are words of the request.
 
-        Admins may name a `user` of their workspace by id or name, or "*" for everybody.
+        `among`: these words are looked for in no more than so many, the newest. Admins may name a `user` of
+        their workspace by id or name, or "*" for everybody.
         """
         caller = self._caller
         return await self._runtime.store.runs.list(
@@ -74,6 +76,7 @@ class Runs(BoundService):
             roots_only=roots_only,
             before=before,
             words=" ".join(query.split()),
+            among=among,
             limit=limit,
         )
 

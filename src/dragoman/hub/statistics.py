@@ -3,6 +3,7 @@
 A user has their own; an admin those of the whole workspace, split by whose they are or of one user.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -125,10 +126,12 @@ class Statistics(BoundService):
         query, names = await self._query(chosen, only, user)
         await self._runtime.recorder.flush()
         read, step = self._runtime.store.metrics.read, _STEPS[chosen][1]
-        points = await read(replace(query, step=step))
         length = query.end - query.start
-        earlier = await read(replace(query, start=query.start - length, end=query.start))
-        found = await self._groups(query, by, groups, step if with_points else None, names) if by else ()
+        points, earlier, found = await asyncio.gather(
+            read(replace(query, step=step)),
+            read(replace(query, start=query.start - length, end=query.start)),
+            self._groups(query, by, groups, step if with_points else None, names),
+        )
         return MetricSeries(
             last=chosen,
             start=_time(query.start),
@@ -179,29 +182,36 @@ class Statistics(BoundService):
         return {user.id: user.name for user in users}
 
     async def _groups(
-        self, query: BucketQuery, by: MetricSplit, most: int, step: int | None, names: Mapping[str, str]
+        self,
+        query: BucketQuery,
+        by: MetricSplit | None,
+        most: int,
+        step: int | None,
+        names: Mapping[str, str],
     ) -> tuple[MetricGroup, ...]:
+        """All are read for what makes them busy; for everything else, only those that are shown."""
+        if by is None:
+            return ()
         read = self._runtime.store.metrics.read
-        sums = [one for one in await read(replace(query, split=by)) if one.of]
-        sums.sort(key=lambda one: (*(-one.counts[place] for place in _BUSY), one.of))
-        busiest = sums[: min(most, _LARGEST)]
-        over_time: dict[str, list[BucketSum]] = {one.of: [] for one in busiest}
-        if step is not None and busiest:
+        sums = [one for one in await read(replace(query, split=by, measures=_BUSY)) if one.of]
+        sums.sort(key=lambda one: (*(-count for count in one.counts), one.of))
+        over_time: dict[str, list[BucketSum]] = {one.of: [] for one in sums[: min(most, _LARGEST)]}
+        if over_time:
             only = {**query.only, by: frozenset(over_time)}
             for one in await read(replace(query, split=by, step=step, only=only)):
                 over_time[one.of].append(one)
         return tuple(
             MetricGroup(
-                name=one.of,
-                label=names.get(one.of, one.of) if by == "user" else one.of,
-                numbers=_numbers([one.counts]),
-                points=_points(over_time[one.of], query, step) if step is not None else (),
+                name=name,
+                label=names.get(name, name) if by == "user" else name,
+                numbers=_numbers([one.counts for one in found]),
+                points=_points(found, query, step) if step is not None else (),
             )
-            for one in busiest
+            for name, found in over_time.items()
         )
 
 
-_BUSY = [COUNTS.index(name) for name in ("calls", "requests", "reconnects")]
+_BUSY = ("calls", "requests", "reconnects")
 
 
 def _points(sums: Sequence[BucketSum], query: BucketQuery, step: int) -> tuple[MetricPoint, ...]:
@@ -217,7 +227,8 @@ def _points(sums: Sequence[BucketSum], query: BucketQuery, step: int) -> tuple[M
 def _numbers(all_counts: Sequence[Sequence[float]]) -> MetricNumbers:
     if not all_counts:
         return MetricNumbers()
-    counts = [sum(column) for column in zip(*all_counts, strict=True)]
+    first, *others = all_counts
+    counts = [sum(column) for column in zip(*all_counts, strict=True)] if others else first
     facts: dict[str, Any] = {
         name: count if name == "cost" else int(count)
         for name, count in zip(MEASURES, counts, strict=True)

@@ -71,9 +71,12 @@ class Threads(BoundService):
         return [self._view_of(thread, person, seen) for thread in threads]
 
     async def listed(
-        self, limit: int = 100, *, after: str | None = None, query: str = ""
+        self, limit: int = 100, *, after: str | None = None, query: str = "", among: int | None = None
     ) -> Sequence[Thread]:
-        """The same threads without what is active in them."""
+        """The same threads without what is active in them.
+
+        `among`: messages are looked through of no more than so many threads, the newest.
+        """
         caller = self._caller
         return await self._runtime.store.threads.list(
             caller.workspace,
@@ -81,6 +84,7 @@ class Threads(BoundService):
             limit,
             after=None if after is None else _position(after),
             words=" ".join(query.split()),
+            among=among,
         )
 
     async def create(

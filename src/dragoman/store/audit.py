@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from operator import attrgetter
 
-from sqlalchemy import bindparam, delete, func, select
+from sqlalchemy import bindparam, delete, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from dragoman.store import tables
@@ -23,6 +23,7 @@ _heads = tables.audit_heads
 _facts = attrgetter(*(column.name for column in _rows.columns if column.name != "hash"))
 # Made once: to put it together costs more than to execute it.
 _HEAD = select(_heads).where(_heads.c.workspace == bindparam("of_workspace"))
+_SEARCHED = (_rows.c.subject, _rows.c.action, _rows.c.outcome, _rows.c.agent)
 
 
 class SqlAudit(SqlAggregate):
@@ -52,6 +53,7 @@ class SqlAudit(SqlAggregate):
         action: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        words: str = "",
         newest_first: bool = False,
     ) -> Sequence[AuditEntry]:
         order = _rows.c.number.desc() if newest_first else _rows.c.number
@@ -68,6 +70,8 @@ class SqlAudit(SqlAggregate):
             query = query.where(_rows.c.time >= since)
         if until is not None:
             query = query.where(_rows.c.time < until)
+        if words:
+            query = query.where(or_(*(one.icontains(words, autoescape=True) for one in _SEARCHED)))
         return [AuditEntry(**row) for row in await self._database.rows(query)]
 
     async def workspaces(self) -> Sequence[str]:

@@ -1,9 +1,10 @@
 """Numbers over time as rows. Counts are added in the database: several processes count the same."""
 
 from collections.abc import Mapping, Sequence
+from operator import add
 from typing import Any
 
-from sqlalchemy import Select, and_, delete, func, literal, or_, select
+from sqlalchemy import Select, and_, delete, func, literal, select
 from sqlalchemy.sql.elements import ColumnElement
 
 from dragoman.store import tables
@@ -30,44 +31,54 @@ class SqlMetrics(SqlAggregate):
             await self._bulk.insert(connection, [(*row[:-1], *row.counts) for row in rows])
 
     async def read(self, query: BucketQuery) -> Sequence[BucketSum]:
+        """Two selects where shared ones are asked for, since one with `or` would read the whole table."""
+        sums: dict[tuple[int, str], tuple[float, ...]] = {}
         async with self._database.read() as connection:
-            found = (await connection.execute(_select(query))).all()
-        return [BucketSum(int(row[0]), str(row[1]), tuple(map(float, row[2:]))) for row in found]
+            for statement in _selects(query):
+                for at, of, *counts in (await connection.execute(statement)).all():
+                    found = sums.get((at, of))
+                    sums[at, of] = tuple(counts) if found is None else tuple(map(add, found, counts))
+        return [
+            BucketSum(int(at), of, tuple(map(float, counts))) for (at, of), counts in sorted(sums.items())
+        ]
 
     async def forget(self, before: Mapping[int, int]) -> None:
         for span, start in before.items():
             await self._database.remove_much(delete(_rows).where(_rows.c.span == span, _rows.c.start < start))
 
 
-def _select(query: BucketQuery) -> Select[*tuple[Any, ...]]:
+def _selects(query: BucketQuery) -> list[Select[*tuple[Any, ...]]]:
+    dimensions = {*query.only, *([query.split] if query.split else ())} - {"user"}
+    own = _rows.c.workspace == query.workspace
+    if query.user is not None:
+        own = and_(own, _rows.c.user == query.user)
+    selects = [_select(query, level_for(dimensions), own)]
+    if query.shared:
+        # What nobody in particular did: connections that all share were opened anew. Who sees everything of
+        # the workspace has read those of the workspace.
+        theirs = {"", *([] if query.user is None else [query.workspace])}
+        shared = and_(
+            _rows.c.workspace.in_(sorted(theirs)),
+            _rows.c.user == "",
+            _rows.c.connector.in_(sorted(query.shared)),
+        )
+        selects.append(_select(query, level_for({*dimensions, "connector"}), shared))
+    return selects
+
+
+def _select(query: BucketQuery, level: int, whose: ColumnElement[bool]) -> Select[*tuple[Any, ...]]:
     start: ColumnElement[int] = (
         literal(0) if query.step is None else _rows.c.start - _rows.c.start % query.step
     )
     group: ColumnElement[str] = literal("") if query.split is None else _rows.c[query.split]
-    dimensions = {*query.only, *([query.split] if query.split else ())} - {"user"}
-    sums = [func.sum(_rows.c[name]) for name in MEASURES]
+    sums = [func.sum(_rows.c[name]) for name in query.measures]
     chosen = [_rows.c[name].in_(sorted(values)) for name, values in query.only.items()]
     statement = select(start.label("at"), group.label("of"), *sums).where(
         _rows.c.span == query.span,
-        _rows.c.level == level_for({*dimensions, *(["connector"] if query.shared else ())}),
+        _rows.c.level == level,
         _rows.c.start >= query.start,
         _rows.c.start < query.end,
-        _whose(query),
+        whose,
         *chosen,
     )
-    return statement.group_by("at", "of").order_by("at", "of")
-
-
-def _whose(query: BucketQuery) -> ColumnElement[bool]:
-    own = _rows.c.workspace == query.workspace
-    if query.user is not None:
-        own = and_(own, _rows.c.user == query.user)
-    if not query.shared:
-        return own
-    # What nobody in particular did: connections that all share were opened anew.
-    shared = and_(
-        _rows.c.workspace.in_({query.workspace, ""}),
-        _rows.c.user == "",
-        _rows.c.connector.in_(sorted(query.shared)),
-    )
-    return or_(own, shared)
+    return statement.group_by("at", "of")

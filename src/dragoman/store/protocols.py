@@ -211,10 +211,12 @@ class ThreadStore(Protocol):
         *,
         after: ThreadPosition | None = None,
         words: str = "",
+        among: int | None = None,
     ) -> Sequence[Thread]:
         """Pinned ones first, then by the last message or change; those that will be removed are left out.
 
-        `words` are in the title or in a message, in capital letters or not.
+        `words` are in the title or in a message, in capital letters or not. `among`: messages are looked
+        through of no more than so many threads, the first ones.
         """
 
     async def list_due(self, now: datetime) -> Sequence[Thread]:
@@ -276,9 +278,13 @@ class RunStore(Protocol):
         roots_only: bool = False,
         before: datetime | None = None,
         words: str = "",
+        among: int | None = None,
         limit: int = 100,
     ) -> Sequence[Run]:
-        """Newest first; `before` is a time of creation. `words` are in the request, in any case."""
+        """Newest first; `before` is a time of creation. `words` are in the request, in any case.
+
+        `among`: they are looked for in no more than so many, the newest.
+        """
 
     async def family(self, workspace: str, root: str) -> Sequence[Run]:
         """The root, then all under it, oldest first."""
@@ -534,9 +540,13 @@ class AuditStore(Protocol):
         action: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        words: str = "",
         newest_first: bool = False,
     ) -> Sequence[AuditEntry]:
-        """In order; with `newest_first` in the other, and `after` is then the number to go down from."""
+        """In order; with `newest_first` in the other, and `after` is then the number to go down from.
+
+        `words` are in what it was done to, in the action, the outcome or the agent's name, in any case.
+        """
 
     async def workspaces(self) -> Sequence[str]:
         """Ids of those that ever had an entry, removed ones included."""

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 from dragoman.agent import AgentNumbers
 from dragoman.connector import Origin
 from dragoman.run import Message, Run, RunEvent, Step
+from dragoman.telemetry.time_buckets import MEASURES
 from dragoman.tool import ToolDefinition
 
 ApprovalStatus = Literal["pending", "approved", "refused", "expired", "used"]
@@ -82,6 +83,7 @@ class BucketQuery:
 
     `step`: how much of that time makes one sum, all of it for None. `only`: of which users, connectors and so
     on, by dimension. `shared`: connectors whose rows of nobody in particular are read beside the user's.
+    `measures`: what is summed; each costs as much as the next.
     """
 
     workspace: str
@@ -93,10 +95,11 @@ class BucketQuery:
     split: str | None = None
     only: Mapping[str, Collection[str]] = field(default_factory=dict[str, Collection[str]])
     shared: Collection[str] = ()
+    measures: tuple[str, ...] = MEASURES
 
 
 class BucketSum(NamedTuple):
-    """What was counted of one thing in one step of time; `counts` are in the order of `MEASURES`."""
+    """What was counted of one thing in one step of time; `counts` are in the order of the `measures`."""
 
     start: int
     of: str

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, bindparam, insert, select
+from sqlalchemy import FromClause, Select, bindparam, insert, select
 
 from dragoman.errors import NotFound
 from dragoman.run import FINISHED, Run, RunStatus
@@ -66,6 +66,7 @@ class SqlRuns(SqlRunJournal, SqlRunClaims, SqlRunQuestions):
         roots_only: bool = False,
         before: datetime | None = None,
         words: str = "",
+        among: int | None = None,
         limit: int = 100,
     ) -> Sequence[Run]:
         wanted = {"user": user, "thread": thread, "agent": agent, "status": status}
@@ -75,9 +76,13 @@ class SqlRuns(SqlRunJournal, SqlRunClaims, SqlRunQuestions):
             query = query.where(is_root)
         if before is not None:
             query = query.where(_rows.c.created_at < before)
+        rows: FromClause = _rows
+        if words and among is not None:
+            rows = query.order_by(_rows.c.created_at.desc(), _rows.c.id).limit(among).subquery()
+            query = select(rows)
         if words:
-            query = query.where(_rows.c.request.icontains(words, autoescape=True))
-        return await self._runs(query.order_by(_rows.c.created_at.desc(), _rows.c.id).limit(limit))
+            query = query.where(rows.c.request.icontains(words, autoescape=True))
+        return await self._runs(query.order_by(rows.c.created_at.desc(), rows.c.id).limit(limit))
 
     async def family(self, workspace: str, root: str) -> Sequence[Run]:
         query = select(_rows).filter_by(workspace=workspace, root=root)

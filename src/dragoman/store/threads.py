@@ -11,7 +11,9 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
+    FromClause,
     RowMapping,
+    Select,
     Table,
     bindparam,
     delete,
@@ -71,6 +73,7 @@ class SqlThreads(SqlAggregate):
         *,
         after: ThreadPosition | None = None,
         words: str = "",
+        among: int | None = None,
     ) -> Sequence[Thread]:
         query = (
             select(_rows)
@@ -92,6 +95,8 @@ class SqlThreads(SqlAggregate):
                 _messages.c.thread == _rows.c.id,
                 _messages.c.text.icontains(words, autoescape=True),
             )
+            if among is not None:
+                said = _rows.c.id.in_(_said_in(words, query.limit(among).subquery()))
             query = query.where(_rows.c.title.icontains(words, autoescape=True) | said)
         return [_thread(row) for row in await self._database.rows(query)]
 
@@ -189,6 +194,16 @@ class SqlThreads(SqlAggregate):
             _rows.c.id == _loaded.c.thread,
         )
         await self._database.remove_much(delete(_loaded).where(_loaded.c.loaded_at < before, ~is_written))
+
+
+def _said_in(words: str, threads: FromClause) -> Select[str]:
+    """Those of the threads in which somebody said it: messages of others are not read."""
+    return select(_messages.c.thread).where(
+        tuple_(_messages.c.workspace, _messages.c.user, _messages.c.thread).in_(
+            select(threads.c.workspace, threads.c.user, threads.c.id)
+        ),
+        _messages.c.text.icontains(words, autoescape=True),
+    )
 
 
 def _is(workspace: str, user: str, thread: str) -> ColumnElement[bool]:

@@ -16,6 +16,7 @@ const subtitle = document.querySelector(".top-text p");
 
 const OVER = ["done", "failed", "cancelled"];
 const HIDDEN = ["ask_person", "state_plan"];
+const IN_BETWEEN = ["text", "call.progress"]; // who works is the same after these
 
 // Asking the server
 
@@ -44,11 +45,24 @@ const fragment = (html) => {
 
 // Where the reader is: new words move the view only for who reads the last ones.
 
+// Where that is gets known by scrolling alone, and the view moves once a frame: to measure the page after every word
+// of a long answer would lay it out as often.
+
 const atEnd = () => talk.scrollHeight - talk.scrollTop - talk.clientHeight < 90;
+let follows = true;
+let viewed = 0; // of the view; who scrolls up leaves the end, and what grows below them does not
+let moving = 0;
+talk?.addEventListener("scroll", () => {
+  follows = atEnd() || (follows && talk.scrollTop >= viewed);
+  viewed = talk.scrollTop;
+});
 const keepingPlace = (change) => {
-  const follows = atEnd();
   change();
-  if (follows) talk.scrollTop = talk.scrollHeight;
+  if (!follows || moving) return;
+  moving = requestAnimationFrame(() => {
+    moving = 0;
+    if (follows) talk.scrollTop = talk.scrollHeight;
+  });
 };
 
 // Pieces
@@ -265,7 +279,7 @@ const handle = async (event) => {
   await askPerson(turn, event); // first: what can fail is done again for an event that is not counted yet
   keepingPlace(() => apply(turn, event));
   turn.dataset.number = event.number;
-  showState();
+  if (!IN_BETWEEN.includes(event.kind)) showState();
 };
 
 const apply = (turn, event) => {
