@@ -216,7 +216,9 @@ async def test_a_connector_has_tabs_names_of_people_and_what_the_role_may_do(
         await expect(page.get_by_role("region", name="Connections")).to_contain_text("eve")
         await expect(page.locator("main")).not_to_contain_text("usr_")
         await expect(page.locator("h2", has_text="1 calls, last 24 hours")).to_be_visible()
-        await expect(page.get_by_role("button", name="Connect", exact=True)).not_to_have_class("primary")
+        # What the state asks for is offered, and nothing else.
+        await expect(page.get_by_role("button", name="Reconnect")).to_be_visible()
+        await expect(page.get_by_role("button", name="Connect", exact=True)).not_to_be_visible()
         for gone in (page.get_by_role("link", name="Change"), page.get_by_role("button", name="Remove")):
             await expect(gone).to_have_count(0)
         await expect(page.get_by_role("switch")).to_have_count(0)

@@ -81,7 +81,7 @@ _ERRORS: dict[FaultKind, Callable[..., DragomanError]] = {
 
 _HINTS: dict[FaultKind, str] = {
     "refused": "is the server running? Dragoman goes on trying, and the next call tries at once",
-    "lost": "Dragoman reconnects by itself; call again",
+    "lost": "reconnecting automatically; call again",
     "timeout": "the server did not answer in time; raise request_timeout if this tool is slow by nature",
     "unauthorized": "the server wants a valid credential: dragoman connectors update SLUG --bearer TOKEN",
     "forbidden": "the credential is known to the server but may not do this",
