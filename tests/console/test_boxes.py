@@ -29,7 +29,7 @@ async def test_what_a_box_lacks_is_given_and_what_it_keeps_is_shown_and_cleared(
         await page.get_by_role("button", name="Save").click()
 
         live = page.locator("#live")
-        await expect(live).to_contain_text(f"Box: bubblewrap, network full, sees {tmp_path / 'one'}:ro")
+        await expect(live).to_contain_text(f"bubblewrap, network full, sees {tmp_path / 'one'}:ro")
         lacking = live.locator("form").filter(has_text=str(tmp_path / "two"))
         await lacking.get_by_role("button", name="Mount it read-only").click()
         await expect(live).to_contain_text(f"{tmp_path / 'two'}:ro")

@@ -153,6 +153,9 @@ async def test_pasted_servers_are_shown_before_they_are_added(
         await page.get_by_label("path", exact=True).fill("mcp")
         await page.get_by_role("button", name="Test", exact=True).click()
         await expect(outcome.get_by_text("will be added")).to_have_count(2)
+        # It was really started: one works, the other says why not.
+        await expect(outcome.locator("tr", has_text="one-server")).to_contain_text("34 tools")
+        await expect(outcome.locator("tr", has_text="two")).to_contain_text("connection refused")
         await console.picture(page, "connectors_paste")
         assert await listed(console.hub) == []
         await page.get_by_role("button", name="Save").click()

@@ -66,6 +66,15 @@ async def test_charts_are_read_by_pointer_keyboard_table_and_as_csv(
         assert len(lines) == 61
         assert ",greet,3,1," in lines[-1]
 
+        # The same numbers on the pages of who made them: a user's, and an agent's, which made none.
+        owner = console.hub.caller.user
+        for path, heading in ((f"/keys/users/{owner}", "3 calls, 0 runs"), ("/agents/assistant", "0 calls")):
+            await page.goto(console.url + path)
+            await expect(page.locator("h2", has_text=f"{heading}")).to_contain_text("last 24 hours")
+            await page.get_by_role("navigation", name="Time range").get_by_text("7d").click()
+            await expect(page.locator("h2", has_text=f"{heading}")).to_contain_text("last 7 days")
+            await expect(page.locator("#chart-calls")).to_be_visible()
+
         page = await console.page("/charts", key=await console.add_user("eve"))
         await expect(page.get_by_text("Your own numbers")).to_be_visible()
         await expect(page.get_by_label("User", exact=True)).to_have_count(0)

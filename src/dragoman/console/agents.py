@@ -12,6 +12,7 @@ from starlette.routing import Route
 from dragoman.agent import Agent, AgentNumbers
 from dragoman.console.listing import Place, has_words, page_of
 from dragoman.console.many_at_once import do_to_many, told_of_many
+from dragoman.console.metrics import charts_about
 from dragoman.console.pages import hub_of, is_part, pages_of
 from dragoman.console.setting_forms import FormField, noun_changes, noun_fields
 from dragoman.console.submitted_form import filled
@@ -64,7 +65,9 @@ async def show(request: Request) -> Response:
     facts = await _one(request, _name(request))
     if is_part(request):
         return pages_of(request).part(request, "agents/agent.html", **facts)
-    return pages_of(request).page(request, "agents/show.html", title=facts["view"].agent.name, **facts)
+    name = facts["view"].agent.name
+    facts |= await charts_about(request, agent=name)
+    return pages_of(request).page(request, "agents/show.html", title=name, **facts)
 
 
 async def save(request: Request) -> Response:

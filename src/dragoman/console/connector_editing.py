@@ -1,6 +1,8 @@
 """Adding and changing a connector by a form: a test that leaves nothing behind, then the saving of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request
@@ -10,11 +12,15 @@ from starlette.routing import Route
 from dragoman.console.connector_forms import WAYS, facts_of, groups_of, typed_of, way_of
 from dragoman.console.formatting import said
 from dragoman.console.pages import hub_of, pages_of
-from dragoman.errors import DragomanError, InvalidConfig
+from dragoman.errors import DragomanError, InvalidConfig, NotFound
 from dragoman.formats.import_files import ImportText
+from dragoman.hub import BoundHub
+from dragoman.hub.imports import ImportStep
 
 _ANSWER = "answer:"
 _GIVEN = "give:"
+# With anything else in it, what was pasted is only looked at: agents and bundles would be written.
+_TRIED = ("add", "replace", "unchanged", "conflict")
 
 
 async def show_new(request: Request) -> Response:
@@ -34,7 +40,7 @@ async def show_new(request: Request) -> Response:
 
 
 async def test_new(request: Request) -> Response:
-    """Adds it, looks at what it offers, and removes it again; of pasted JSON, what would happen."""
+    """Adds it, looks at what it offers, and removes it again; of pasted JSON, each that would be added."""
     hub, typed = hub_of(request), await _typed(request)
     if typed.get("by") == "paste":
         return await _steps(request, typed, is_done=False)
@@ -101,15 +107,30 @@ async def _steps(request: Request, typed: Mapping[str, str], *, is_done: bool) -
         for name, value in typed.items()
         if name.startswith(_ANSWER) and value
     }
-    take = hub.imports.apply if is_done else hub.imports.plan
-    steps = await take(
-        [ImportText(text=text, name="what was pasted")],
-        inputs=answers,
-        replace="replace" in typed,
-    )
+    sources = [ImportText(text=text, name="what was pasted")]
+    if is_done:
+        steps = await hub.imports.apply(sources, inputs=answers, replace="replace" in typed)
+    else:
+        steps = await hub.imports.plan(sources, inputs=answers, replace="replace" in typed)
+        if all(step.kind == "connector" and step.action in _TRIED for step in steps):
+            steps = await _tried(hub, sources, answers, steps)
     return pages_of(request).part(
         request, "connectors/steps.html", steps=steps, is_done=is_done, answers=answers
     )
+
+
+async def _tried(
+    hub: BoundHub, sources: Sequence[ImportText], answers: Mapping[str, str], planned: Sequence[ImportStep]
+) -> Sequence[ImportStep]:
+    """What would be added really starts, once, and is gone again; what exists stays as it is."""
+    new = [step.slug for step in planned if step.action == "add"]
+    try:
+        tried = {step.slug: step.view for step in await hub.imports.apply(sources, inputs=answers)}
+        return [replace(step, view=tried.get(step.slug) if step.slug in new else None) for step in planned]
+    finally:
+        for slug in new:
+            with suppress(NotFound):
+                await hub.connectors.remove(slug)
 
 
 async def _typed(request: Request) -> dict[str, str]:

@@ -36,6 +36,24 @@ def range_of(request: Request) -> MetricRange:
     return asked if asked in RANGES else "24h"  # type: ignore[return-value]
 
 
+async def charts_about(request: Request, **only: str) -> dict[str, Any]:
+    """For the page of one agent, user or model: its charts, and where there is more of them."""
+    series = await hub_of(request).statistics.series(range_of(request), **only)  # type: ignore[arg-type]
+    more = urlencode({**only, "range": series.last})
+    return {
+        "series": series,
+        "charts": charts_of(series),
+        "when": RANGES[series.last],
+        "more": more,
+        "link": partial(_range_link, request.url.path, request.query_params.get("workspace", "")),
+    }
+
+
+def _range_link(path: str, workspace: str, *, range: str) -> str:
+    asked = urlencode({"range": range, **({"workspace": workspace} if workspace else {})})
+    return f"{path}?{asked}"
+
+
 async def show(request: Request) -> Response:
     facts = await _facts(request)
     if is_part(request):

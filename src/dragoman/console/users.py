@@ -11,6 +11,7 @@ from starlette.routing import Route
 from dragoman.console.charts import cost
 from dragoman.console.keys import at_of, place_of
 from dragoman.console.listing import has_words, page_of
+from dragoman.console.metrics import charts_about
 from dragoman.console.pages import find_session, hub_of, is_part, pages_of
 from dragoman.console.session_rights import check_scope
 from dragoman.console.setting_forms import noun_changes, noun_fields
@@ -93,7 +94,10 @@ async def invite(request: Request) -> Response:
 async def show(request: Request) -> Response:
     check_scope(request, "admin")
     user = await _user(request)
-    return pages_of(request).page(request, "keys/user.html", title=user.name, **await _facts(request, user))
+    facts = await _facts(request, user)
+    if user.workspace == hub_of(request).caller.workspace:
+        facts |= await charts_about(request, user=user.id)
+    return pages_of(request).page(request, "keys/user.html", title=user.name, **facts)
 
 
 async def add(request: Request) -> Response:
