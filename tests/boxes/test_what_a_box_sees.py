@@ -81,6 +81,12 @@ async def test_a_path_that_is_named_and_not_mounted_is_offered(tmp_path: Path) -
         assert [one for one in view.notices if f"update files --mount {folder}" in one], view.notices
         view = await hub.connectors.update("files", mounts=[str(folder)])
         assert view.notices == ()
+        args = ["-S", "-E", str(PROGRAM), f"--database={tmp_path / 'new.db'}"]
+        view = await hub.connectors.add("rows", command=sys.executable, args=args, connect=False)
+        assert not view.needs, "the folder holds Dragoman's home"
+        args = ["-S", "-E", str(PROGRAM), f"--database={folder / 'new.db'}"]
+        view = await hub.connectors.update("rows", args=args, connect=False)
+        assert [one.value for one in view.needs] == [f"{folder}:rw"]
 
 
 async def test_variables_of_a_connector_load_no_code_outside_of_its_box(tmp_path: Path) -> None:

@@ -16,13 +16,17 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 def sample_server(installed: Environment, folder: Path) -> list[str]:
+    """The end of the command that adds it."""
     where = "from dragoman.examples import examples; print(examples() / 'servers' / 'email_server.py')"
     server = installed.python_output(where).strip()
-    return [str(installed.python), server, "--mailbox", str(folder / "mailbox.json")]
+    mail = folder / "mail"
+    mail.mkdir(exist_ok=True)
+    command = [str(installed.python), server, "--mailbox", str(mail / "mailbox.json")]
+    return ["--mount", f"{mail}:rw", "--", *command]
 
 
 def walk(installed: Environment, folder: Path) -> None:
-    added = installed.dragoman("connectors", "add", "email", "--", *sample_server(installed, folder))
+    added = installed.dragoman("connectors", "add", "email", *sample_server(installed, folder))
     assert added.returncode == 0, added.stderr
     with installed.serving() as url:
         assert json.load(urlopen(f"{url}/health"))["status"] == "alive"
@@ -56,7 +60,7 @@ async def test_three_commands_lead_from_nothing_to_a_call_in_a_client(
     install, add, connect = (line.split() for line in commands)
     assert install[:2] == ["pip", "install"]
     own = Environment(core.python, tmp_path / "home", "")
-    for line in ([*add[1 : add.index("--") + 1], *sample_server(own, tmp_path)], connect[1:]):
+    for line in ([*add[1 : add.index("--")], *sample_server(own, tmp_path)], connect[1:]):
         done = own.dragoman(*line, HOME=str(tmp_path))
         assert done.returncode == 0, done.stderr
     written = json.loads((tmp_path / ".claude.json").read_text())["mcpServers"]["dragoman"]

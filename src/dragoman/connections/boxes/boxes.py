@@ -23,6 +23,7 @@ from dragoman.connections.boxes.visible_paths import (
     program_paths,
     read_mount,
     refused_paths,
+    unseen_folders,
     unseen_paths,
 )
 from dragoman.connections.boxes.watchdog import BoxWatchdog
@@ -245,21 +246,31 @@ class Boxes:
         return tuple(found)
 
     def named(self, configuration: Configuration) -> list[BoxNeed]:
-        """Paths that it names, that exist and that its box would not show: for who may mount them."""
+        """Paths that it names and that its box would not show: for who may mount them."""
         if self._mode(configuration, is_trusted=True) == "none":
             return []
         words = (*configuration.args, *configuration.env.values())
-        unseen = unseen_paths(words, self._shown(configuration), configuration.cwd or os.getcwd())
+        shown = self._shown(configuration)
+        paths = unseen_paths(words, shown, configuration.cwd or os.getcwd())
+        folders = unseen_folders(words, (*shown, *paths), self._kept_out)
         return [
-            _mount(configuration, f"{path}:ro", f"names {path}, which its box does not show")
-            for path in unseen
+            *(
+                _mount(configuration, f"{one}:ro", f"names {one}, which its box does not show")
+                for one in paths
+            ),
+            *(
+                _mount(
+                    configuration, f"{one}:rw", f"names a file to be in {one}, which its box does not show"
+                )
+                for one in folders
+            ),
         ]
 
     def _refused_paths(self, configuration: Configuration, said: Iterable[str]) -> Iterator[BoxNeed]:
         mounts = [read_mount(text) for text in configuration.mounts]
         read_only = [mount.path for mount in mounts if not mount.is_writable]
         seen = self._shown(configuration)
-        named = [need.value.removesuffix(":ro") for need in self.named(configuration)]
+        named = [read_mount(need.value).path for need in self.named(configuration)]
         for path in refused_paths(said):
             if lies_in(path, read_only):
                 yield _mount(configuration, f"{path}:rw", f"wanted to write {path}")

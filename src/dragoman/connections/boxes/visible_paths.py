@@ -114,16 +114,33 @@ def certificate_paths(env: Mapping[str, str]) -> list[str]:
 
 def unseen_paths(words: Iterable[str], seen: Iterable[str], cwd: str) -> list[str]:
     """Paths among arguments and variables that exist and that the box does not show."""
-    shown = [*seen, *SYSTEM]
+    shown = [*seen]
     found: list[str] = []
-    for word in words:
-        for part in dict.fromkeys((word, word.partition("=")[2])):
-            if not ("/" in part or "." in part):
-                continue  # a word: that a folder has the same name is chance
-            path = os.path.abspath(os.path.join(cwd, os.path.expanduser(part)))
-            if path != "/" and os.path.exists(path) and not any(_contains(one, path) for one in shown):
-                found.append(path)
+    for part in _parts(words):
+        if not ("/" in part or "." in part):
+            continue  # a word: that a folder has the same name is chance
+        path = os.path.abspath(os.path.join(cwd, os.path.expanduser(part)))
+        if path != "/" and os.path.exists(path) and not is_seen(path, shown):
+            found.append(path)
     return list(dict.fromkeys(found))
+
+
+def unseen_folders(words: Iterable[str], seen: Iterable[str], kept_out: Path) -> list[str]:
+    """Folders of files that are to be, where the box does not show them and they hold no more than that."""
+    shown = [*seen]
+    paths = (os.path.expanduser(part) for part in _parts(words))
+    folders = [os.path.dirname(path) for path in paths if os.path.isabs(path) and not os.path.exists(path)]
+    return [
+        folder
+        for folder in dict.fromkeys(folders)
+        if os.path.isdir(folder) and not _is_wide(folder, kept_out) and not is_seen(folder, shown)
+    ]
+
+
+def _parts(words: Iterable[str]) -> Iterator[str]:
+    """Each word, and what stands behind its equals sign."""
+    for word in words:
+        yield from dict.fromkeys((word, word.partition("=")[2]))
 
 
 def refused_paths(lines: Iterable[str]) -> list[str]:
