@@ -96,7 +96,7 @@ models providers | hub.models.providers() | GET /api/models/providers | /setting
 models test | hub.models.test() | POST /api/models/test | /settings?tab=models | a test of the model
 models | hub.models.list() | GET /api/models | /settings?tab=models | the list of models
 cluster status | hub.cluster.status() | GET /api/cluster | - | the state of the cluster
-hooks list | hub.hooks.list() | GET /api/hooks | - | the list of hooks
+hooks list | hub.hooks.list() | GET /api/hooks | /hooks | the list of hooks
 usage show | hub.usage.show() | GET /api/usage | /settings | the report of usage
 discover WORD | hub.discovery.search(WORD) | GET /api/discover?search=WORD | /transfer | a search of the registry
 serve | - | - | - | start the service

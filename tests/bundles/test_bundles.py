@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -102,6 +103,34 @@ async def test_no_argument_gets_round_what_is_hidden_renamed_or_fixed(tmp_path: 
             assert output.error is not None
             assert (output.error.code, filed) == ("invalid_arguments", [])
             assert "acme" not in str(output.error)
+
+
+async def test_what_a_bundle_fixes_is_hidden_wherever_the_server_repeats_it(tmp_path: Path) -> None:
+    async with open_hub(tmp_path) as hub:
+
+        @hub.tool
+        def repeat(account: dict[str, Any], mode: str, how: str) -> Any:
+            """Says what it was given."""
+            if how == "fail":
+                raise ValueError(f"no account {account['name']}")
+            return {account["name"]: [account["number"], f"{mode}: {quote(account['name'])}"]}
+
+        fixed = {
+            "account": {"value": {"name": "Ada & Söhne", "number": 4711081512}},
+            "mode": {"value": "fast"},
+        }
+        await hub.bundles.create("bank", [{"tool": "repeat", "parameters": fixed}])
+        bank = inside(hub, "bank")
+        output = await bank.call("repeat", {"how": "tell"})
+        # What is short cannot be told from ordinary words.
+        assert output.result == {"[hidden]": ["[hidden]", "fast: [hidden]"]}
+        assert "bundle: hid a value that the bundle fixes" in output.metadata.warnings
+        assert "Söhne" not in str(output)
+        failed = await bank.call("repeat", {"how": "fail"})
+        assert failed.error is not None
+        assert "Söhne" not in str(failed)
+        same = await hub.call("repeat", {"account": fixed["account"]["value"], "mode": "a", "how": "tell"})
+        assert "Söhne" in str(same.result)
 
 
 async def test_what_is_not_in_a_bundle_does_not_exist_there(tmp_path: Path) -> None:

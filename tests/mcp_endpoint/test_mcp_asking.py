@@ -281,3 +281,28 @@ async def test_a_mark_carries_the_state_of_the_server_unchanged(state: str | Non
     assert RequestState.find(str(mark)) == mark
     for other in (None, 5, "", "state", "dragoman.x", "dragoman.other.token"):
         assert RequestState.find(other) is None
+
+
+async def test_what_hooks_hide_is_hidden_in_questions_and_refusals_too(tmp_path: Path) -> None:
+    """The door passes on what a server asks and refuses with in its own words: hooks look at these words."""
+    who, path = "Wilhelmina Verschwiegen", "/mcp/bundles/people"
+    with HttpProcess(tmp_path, program="asking_server.py") as server:
+        async with open_door(tmp_path / "home") as door:
+            await door.hub.connectors.add("all", url=server.url)
+            fixed = {"parameters": {"old": {"value": who}}}
+            tools = [{"tool": f"all__{name}", "name": name, **fixed} for name in ("rename", "find")]
+            await door.hub.bundles.create("people", tools)
+            asked = await ask(door, {"name": "rename", "arguments": {}}, path)
+            (question,) = asked["inputRequests"].values()
+            assert question["params"]["message"] == "[all] What is the new name of [hidden]?"
+            done = await ask(door, answered({"name": "rename", "arguments": {}}, asked), path)
+            assert text_of(done) == "[hidden] is Ada"
+            refused = await ask(door, {"name": "find", "arguments": {}}, path)
+            assert (refused["message"], refused["data"]) == ("there is no [hidden]", {"name": "[hidden]"})
+            declined = str((await door.ask("tools/call", {"name": "rename", "arguments": {}}, path)).value)
+            assert "declined" in declined
+            assert who not in declined
+    with HttpProcess(tmp_path, program="everything_server.py") as server:
+        async with open_door(tmp_path / "modern", hooks=["size 60"]) as door:
+            await door.hub.connectors.add("all", url=server.url, approval="never")
+            assert "inputRequests" not in await ask(door, ASKS)

@@ -55,10 +55,10 @@ async def test_two_clients_with_two_bundles_over_one_connector_see_each_its_own(
         assert (found["found"], [one["name"] for one in found["tools"]]) == ("1 of 1", ["greet"])
         assert "hello" not in json.dumps(found)
         said = await greeter.call_tool("call_tool", {"name": "greet"})
-        assert text_of(said) == "hello from the bundle"
+        assert text_of(said) == "[hidden]", "the server says what is fixed; the bundle does not"
         # Code names what its bundle shows, as functions of a group called like the bundle.
         ran = await greeter.call_tool("run_code", {"code": "return await greeting.greet()"})
-        assert json.loads(text_of(ran))["result"] == "hello from the bundle"
+        assert json.loads(text_of(ran))["result"] == "[hidden]"
         for word in ("box.echo(text='x')", "greeting.say(words='x')", "call_tool('mcp_box_echo', text='x')"):
             ran = await greeter.call_tool("run_code", {"code": f"return await {word}"})
             assert ran.is_error

@@ -6,6 +6,7 @@ import os
 import socket
 
 import uvicorn
+from mcp import MCPError
 from mcp.server.mcpserver import Context, MCPServer
 from mcp_types import ToolAnnotations
 from pydantic import BaseModel
@@ -46,6 +47,11 @@ def build() -> MCPServer:
         """Asks for the new name of somebody."""
         answer = await ctx.elicit(f"What is the new name of {old}?", Name)
         return f"{old} is {answer.data.name}" if answer.action == "accept" else f"{old}: {answer.action}d"
+
+    @server.tool(annotations=ToolAnnotations(read_only_hint=True))
+    async def find(old: str) -> str:
+        """Knows nobody."""
+        raise MCPError(-32602, f"there is no {old}", {"name": old})
 
     @server.tool(annotations=ToolAnnotations(read_only_hint=True))
     async def count(ctx: Context) -> str:

@@ -14,7 +14,7 @@ from dragoman.calls.call_tasks import CallTask
 from dragoman.catalog.schemas import TooMuchWork, compiled
 from dragoman.connections.deadline import Deadline
 from dragoman.connector import Connector
-from dragoman.errors import HookRefused, InputRequired
+from dragoman.errors import DragomanError, HookRefused, InputRequired
 from dragoman.hooks import CallHooks
 from dragoman.tool import AdmittedCall, ClientChannel
 
@@ -92,6 +92,27 @@ class CallChannel:
         if self._inner is not None:
             self._inner.admitted = admitted
 
+    async def pass_failure(self, error: DragomanError) -> None:
+        """A failure, and what was noted of it for the door, as hooks let it pass: nothing, where one refuses.
+
+        The server's own state of a request that comes again is for the server alone.
+        """
+        inner, hooks = self._inner, self._hooks
+        if hooks is None:
+            return
+        if inner is None:
+            await hooks.after_failure(error)
+            return
+        pending, refused, inner.pending, inner.refused = inner.pending, inner.refused, None, None
+        await hooks.after_failure(error)
+        if pending is not None:
+            shown = {name: value for name, value in pending.items() if name != "requestState"}
+            inner.pending = {**pending, **await hooks.after_request(shown)}
+        if refused is not None:
+            code, message, data = refused
+            passed = await hooks.after_request({"message": message, "data": data})
+            inner.refused = (code, str(passed.get("message", "")), passed.get("data"))
+
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
         self._deadline.extend()
         if self._inner is not None and self._inner.wants_progress:
@@ -103,10 +124,11 @@ class CallChannel:
         """The answer. Who cannot be asked, or is not there in time, has declined to be elicited."""
         inner = self._inner
         try:
+            if self._hooks is not None:
+                said, params = params, _NOTHING  # what they do not let pass is not quoted either
+                params = await _passed(self._hooks, said)
             if inner is None or not self._may_ask(method, params):
                 raise InputRequired("nobody can be asked here")
-            if self._hooks is not None:
-                params = await _passed(self._hooks, params)
             with self._deadline.waiting():
                 async with asyncio.timeout(inner.patience):
                     answer = dict(await inner.ask(method, params, self._slug))
@@ -115,10 +137,13 @@ class CallChannel:
         except InputRequired as error:
             return self._unanswered(method, params, error.message)
         flaw = _flaw(answer, params) if method == _ELICIT else None
-        return answer if flaw is None else self.decline(params, flaw)
+        return answer if flaw is None else self._declined(params, flaw)
 
     def decline(self, params: Json, reason: str) -> dict[str, Any]:
         """For who asked: no. For who reads the result: that it was asked, and why nobody answered."""
+        return self._declined(params if self._hooks is None else _NOTHING, reason)
+
+    def _declined(self, params: Json, reason: str) -> dict[str, Any]:
         asked = str(params.get("message") or "something")[:_LONGEST_QUOTE]
         self.warnings.append(f"{self._slug} asked {asked!r}, which was declined: {reason}")
         return {"action": "decline"}
@@ -129,7 +154,7 @@ class CallChannel:
 
     def _unanswered(self, method: str, params: Json, reason: str) -> dict[str, Any]:
         if method == _ELICIT:
-            return self.decline(params, reason)
+            return self._declined(params, reason)
         raise InputRequired(f"{self._slug} asks for {method}, which nobody here can answer")
 
 

@@ -192,8 +192,8 @@ class RequestRoad:
             result = await self._servers.ask(question)
             return result if request.hooks is None else await request.hooks.after_request(result)
         except DragomanError as error:
-            if request.hooks is not None and not isinstance(error, HookRefused):
-                await request.hooks.after_failure(error)
+            if not isinstance(error, HookRefused):
+                await channel.pass_failure(error)
             # It may be asked back: the request that comes again is a part of this one.
             channel.note_admitted(AdmittedCall.of(request.tool, request.arguments))
             raise

@@ -89,10 +89,9 @@ class Road:
         try:
             tool, connector = await self._found(state)
             arguments, state.warnings = self._arguments.check(tool, call.arguments, caller.way)
-            rules = () if tool.bundled is None else (tool.bundled.rules,)
-            if tool.bundled is not None:
-                tool, arguments = self._unbundled(tool.bundled, arguments)
-            if (chain := await self._hooks.chain(connector, caller, rules)) is not None:
+            if (bundled := tool.bundled) is not None:
+                tool, arguments = self._unbundled(bundled, arguments)
+            if (chain := await self._hooks.chain_for_call(connector, caller, bundled)) is not None:
                 state.hooks = CallHooks(chain, call.id, tool, connector, caller, arguments)
                 arguments = await self._looked_at(state.hooks, tool, arguments)
             state.arguments = arguments
@@ -228,8 +227,8 @@ class Road:
             raw = await self._sources[connector.kind].call(call)
         except DragomanError as error:
             state.attempts = error.attempts
-            if state.hooks is not None:
-                await state.hooks.after_failure(error)
+            if state.channel is not None:
+                await state.channel.pass_failure(error)
             raise
         finally:
             gate.leave(connector)

@@ -25,6 +25,7 @@ from dragoman.console import (
     code,
     connectors,
     credentials,
+    hooks,
     import_export,
     keys,
     log,
@@ -35,6 +36,7 @@ from dragoman.console import (
     overview,
     palette,
     recipes,
+    registry,
     runs,
     settings,
     sign_in,
@@ -54,9 +56,9 @@ from dragoman.web.bodies import limited
 from dragoman.web.guard import CREDENTIAL, Credential
 
 _PARTS = (
-    sign_in, oidc, menu, palette, overview, chat, connectors, tools, bundles, code, agents, runs, recipes,
-    approvals, credentials, keys, clients, users, audit, metrics, log, import_export, cluster, settings,
-    models,
+    sign_in, oidc, menu, palette, overview, chat, connectors, tools, bundles, hooks, code, agents, runs, recipes,
+    approvals, credentials, keys, clients, users, audit, metrics, log, import_export, registry, cluster,
+    settings, models,
 )  # fmt: skip
 _OPEN = ("/sign-in", "/static/")
 _FIRST = frozenset(place.path.strip("/").split("/")[0] for place in PLACES) | {

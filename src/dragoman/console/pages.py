@@ -65,6 +65,7 @@ _TITLES = {
     "/connectors": "Connectors",
     "/tools": "Tools",
     "/bundles": "Bundles",
+    "/hooks": "Hooks",
     "/agents": "Agents",
     "/runs": "Runs",
     "/recipes": "Recipes",
@@ -108,7 +109,9 @@ HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class MenuEntry:
-    """One entry of the menu. `of_clusters`: for who runs several processes; `of_admins`: of many users."""
+    """One entry of the menu. `of_clusters`: for who runs several processes; `of_admins`: of many users;
+    `of_followers`: where namespaces of a registry are followed.
+    """
 
     path: str
     title: str
@@ -116,6 +119,7 @@ class MenuEntry:
     group: str = ""
     of_clusters: bool = False
     of_admins: bool = False
+    of_followers: bool = False
 
 
 PLACES = (
@@ -126,6 +130,7 @@ PLACES = (
     MenuEntry("/connectors", "Connectors", "plug", "Build"),
     MenuEntry("/tools", "Tools", "tool", "Build"),
     MenuEntry("/bundles", "Bundles", "clip", "Build"),
+    MenuEntry("/hooks", "Hooks", "tick", "Build"),
     MenuEntry("/code", "Code", "code", "Build"),
     MenuEntry("/agents", "Agents", "robot", "Build"),
     MenuEntry("/recipes", "Recipes", "book", "Build"),
@@ -133,6 +138,7 @@ PLACES = (
     MenuEntry("/log", "Live log", "pulse", "Watch"),
     MenuEntry("/audit", "Audit", "list", "Watch"),
     MenuEntry("/cluster", "Nodes", "nodes", "Watch", of_clusters=True),
+    MenuEntry("/registry", "Registry", "book", "Manage", of_followers=True),
     MenuEntry("/users", "Users", "users", "Manage", of_admins=True),
     MenuEntry("/credentials", "Credentials", "key", "Manage"),
     MenuEntry("/keys", "API keys", "lock", "Manage"),
@@ -219,7 +225,9 @@ def places_of(hub: BoundHub) -> list[MenuEntry]:
     return [
         place
         for place in PLACES
-        if (has_nodes or not place.of_clusters) and (has_users or not place.of_admins)
+        if (has_nodes or not place.of_clusters)
+        and (has_users or not place.of_admins)
+        and (hub.settings.registry_follow or not place.of_followers)
     ]
 
 

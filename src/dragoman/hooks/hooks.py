@@ -15,7 +15,9 @@ from dragoman.connections.http_clients import HttpClients
 from dragoman.connector import Connector
 from dragoman.errors import InvalidConfig
 from dragoman.hook_rule import BundleRules, HookRule
+from dragoman.hooks import fixed_values
 from dragoman.hooks.chain import HookChain
+from dragoman.hooks.fixed_values import FixedValuesHook, hidden_values
 from dragoman.hooks.injection import InjectionHook
 from dragoman.hooks.patterns import PatternHook
 from dragoman.hooks.personal_data import KINDS, PersonalDataScanner
@@ -26,7 +28,7 @@ from dragoman.hooks.webhook import WebhookHook
 from dragoman.identity.directory import Directory
 from dragoman.names import did_you_mean
 from dragoman.scope import APP, Caller
-from dragoman.tool import ToolDefinition
+from dragoman.tool import BundledTool, ToolDefinition
 
 ENTRY_POINTS = "dragoman.hooks"
 _MOST_CHAINS = 1000
@@ -89,7 +91,7 @@ class Hooks:
         self._secret = secret
         self._is_multi_user = multi_user
         self._own: dict[str, HookFactory] = {}
-        self._chains: dict[_Rules, HookChain] = {}
+        self._chains: dict[tuple[_Rules, tuple[str, ...]], HookChain] = {}
 
     @property
     def app(self) -> tuple[str, ...]:
@@ -107,16 +109,30 @@ class Hooks:
         found = (point.name for point in entry_points(group=ENTRY_POINTS))
         return sorted({*(one.name for one in KNOWN), *self._own, *found})
 
-    async def chain(
-        self, connector: Connector, caller: Caller, bundles: Sequence[BundleRules] = ()
+    async def chain_for_call(
+        self, connector: Connector, caller: Caller, bundled: BundledTool | None
     ) -> HookChain | None:
-        """What holds for a call; None: nothing does. Those of the bundles that it passes by come last."""
+        """What holds for the call of a tool; None: nothing does."""
+        if bundled is None:
+            return await self.chain(connector, caller)
+        return await self.chain(connector, caller, (bundled.rules,), hidden_values(bundled.fixed))
+
+    async def chain(
+        self,
+        connector: Connector,
+        caller: Caller,
+        bundles: Sequence[BundleRules] = (),
+        hidden: tuple[str, ...] = (),
+    ) -> HookChain | None:
+        """What holds for a call or a request; None: nothing does. Those of the bundles that it passes by come
+        last, and after them what hides the values that are to be `hidden`.
+        """
         own = connector.configuration.hooks
         shared = (await self._directory.of(caller)).workspace.hooks
         of_bundles = tuple(rule for one in bundles for rule in self._of_bundle(one)) if bundles else ()
-        if not (own or shared or self._app or of_bundles):
+        if not (own or shared or self._app or of_bundles or hidden):
             return None
-        return self._made((*self._rules(shared, own, connector, caller.workspace), *of_bundles))
+        return self._made((*self._rules(shared, own, connector, caller.workspace), *of_bundles), hidden)
 
     async def chain_for_list(self, connector: Connector) -> HookChain | None:
         """What holds for the tools of a connector. One of the app is listed for all workspaces at once."""
@@ -170,13 +186,15 @@ class Hooks:
             *((text, owner) for text in own),
         )
 
-    def _made(self, rules: _Rules) -> HookChain:
-        chain = self._chains.get(rules)
+    def _made(self, rules: _Rules, hidden: tuple[str, ...] = ()) -> HookChain:
+        chain = self._chains.get((rules, hidden))
         if chain is None:
-            made = HookChain([self._hook(text, whose) for text, whose in dict.fromkeys(rules)])
+            hooks = [self._hook(text, whose) for text, whose in dict.fromkeys(rules)]
+            if hidden:
+                hooks.append((fixed_values.RULE, FixedValuesHook(hidden)))
             if len(self._chains) >= _MOST_CHAINS:
                 self._chains.clear()
-            chain = self._chains[rules] = made
+            chain = self._chains[(rules, hidden)] = HookChain(hooks)
         return chain
 
     def _hook(self, text: str, whose: str | None) -> tuple[HookRule, Hook]:

@@ -4,6 +4,7 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from typing import Any, cast
 from urllib.parse import quote, quote_plus
 
@@ -134,6 +135,13 @@ class Redactor:
             elif isinstance(node, list):
                 self._clean_list(cast("list[Any]", node), open_nodes)
         return message
+
+    def cleaned(self, message: Any) -> Any:
+        """The same as another message; the very same where it holds no secret."""
+        if not self._values or not self._may_hold_secret(message):
+            return message
+        cleaned = self.clean_message(deepcopy(message))
+        return message if cleaned == message else cleaned
 
     def _may_hold_secret(self, message: Any) -> bool:
         """One look at the whole, as JSON: nearly every message ends here, after a few microseconds."""
