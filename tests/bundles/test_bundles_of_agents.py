@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dragoman.errors import NotFound
+from dragoman.errors import Conflict, NotFound
 from dragoman.scope import BUNDLE
+from servers.hubs import open_hub
 from servers.scenarios import Reply, Turn
 from servers.scripted_hubs import calls, open_scripted
 
@@ -58,3 +60,53 @@ async def test_a_worker_and_a_thread_with_a_bundle_have_its_tools_as_it_shows_th
         await hub.bundles.remove("support")
         assert "bundle:me/support is gone" in (await hub.agents.view("helper")).notes
         assert not (await inside.call("report", {"title": "gone"})).ok
+
+
+async def test_two_bundles_that_show_one_name_are_not_given_together_and_no_call_chooses_one(
+    tmp_path: Path,
+) -> None:
+    both = ["bundle:me/support", "bundle:me/sales"]
+    async with open_hub(tmp_path) as hub:
+        filed: list[str] = []
+
+        @hub.tool
+        def file_issue(repo: str, title: str) -> str:
+            """Files an issue."""
+            filed.append(repo)
+            return "filed"
+
+        def report(repo: str, name: str = "report") -> dict[str, Any]:
+            return {"tool": "file_issue", "name": name, "parameters": {"repo": {"value": repo}}}
+
+        await hub.bundles.create("support", [report("acme/support")])
+        await hub.bundles.create("sales", [report("acme/sales", "offer")])
+        await hub.agents.create("helper", connectors=both)
+        thread = (await hub.threads.create(connectors=both)).thread.id
+        inside = hub.acting_for(hub.caller.within(both))
+        assert [one.name for one in inside.tools.list()] == ["offer", "report"]
+        # It is clear until one of them is changed.
+        await hub.bundles.override(
+            "sales", "offer", name="report", parameters={"repo": {"value": "acme/sales"}}
+        )
+        told = "the bundles sales and support both show a tool 'report'"
+        assert inside.tools.list() == []
+        assert [hit.tool.name for hit in (await inside.tools.search("file an issue")).hits] == []
+        output = await inside.call("report", {"title": "x"})
+        assert output.error is not None
+        assert (output.error.code, told in output.error.message, filed) == ("conflict", True, [])
+        assert told in (await hub.agents.view("helper")).notes
+        assert told in (await hub.threads.get(thread)).notes
+        for given in (
+            hub.agents.create("second", connectors=both),
+            hub.threads.create(connectors=both),
+            hub.people.add_key("both", capabilities=both),
+        ):
+            with pytest.raises(Conflict, match="both show a tool 'report'"):
+                await given
+        # What two show alike is one tool.
+        await hub.bundles.override(
+            "sales", "report", name="report", parameters={"repo": {"value": "acme/support"}}
+        )
+        assert (await inside.call("report", {"title": "x"})).ok
+        assert filed == ["acme/support"]
+        await hub.threads.create(connectors=both)

@@ -211,6 +211,18 @@ class BundleViews:
         return shown
 
 
+def is_shown_alike(one: Tool, other: Tool) -> bool:
+    """Whether two bundles make the same of a tool, so that it does not matter which of them is meant."""
+    mine, theirs = one.bundled, other.bundled
+    if one is other or mine is None or theirs is None:
+        return one is other
+    if mine.rules.texts or theirs.rules.texts:  # hooks are those of one bundle
+        return False
+    return one.definition == other.definition and replace(mine, bundle="", rules=theirs.rules) == replace(
+        theirs, bundle=""
+    )
+
+
 def _are_same(some: Sequence[Tool], others: Sequence[Tool]) -> bool:
     return len(some) == len(others) and all(map(is_, some, others))
 

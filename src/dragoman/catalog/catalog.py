@@ -5,13 +5,22 @@ Knows no connection: who has a listing hands it over. Changes of one connector h
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dragoman.bundle import Bundle
-from dragoman.catalog.bundles import NOTHING, BundleViews, HeldInBundles, ShownBundle, ShownEntry, list_key
+from dragoman.catalog.bundles import (
+    NOTHING,
+    BundleViews,
+    HeldInBundles,
+    ShownBundle,
+    ShownEntry,
+    is_shown_alike,
+    list_key,
+)
 from dragoman.catalog.changes import CatalogUpdate, ToolChange, ToolChanges, UpdatePlanner
 from dragoman.catalog.connector_tools import (
     COMMON,
@@ -124,16 +133,19 @@ class Catalog:
         """By public name, `<slug>__<tool>`, the same with an alias of the connector, or a native name; and by
         the name in a bundle of the caller's, which comes first.
         """
-        for word in caller.bundles:
-            tool = self._shown(word, caller).by_name.get(name)
-            if tool is not None and tool.may_be_used_by(caller):
-                return tool
+        if caller.bundles and (shown := self._in_bundles(name, caller)):
+            return shown[0] if len(shown) == 1 else None
         return self._index.find(name, caller)
 
     def get(self, name: str, caller: Caller) -> Tool:
         tool = self.find(name, caller)
         if tool is not None:
             return tool
+        if len(rivals := self._in_bundles(name, caller)) > 1:
+            raise Conflict(
+                f"it is not clear which tool {name!r} is: {_shown_by(name, rivals)}",
+                hint=f"rename it in one of them: dragoman bundles show {rivals[0].slug}",
+            )
         for word in caller.bundles:
             if why := self._shown(word, caller).why_not(name):
                 raise ToolChanged(
@@ -161,9 +173,32 @@ class Catalog:
         views = (self._shown(word, caller).tools for word in caller.bundles)
         shown = (tool for tools in views for tool in tools if tool.may_be_used_by(caller))
         named: dict[str, Tool] = {}
-        for tool in (*shown, *allowed):
+        unclear = set[str]()
+        for tool in shown:
+            if not is_shown_alike(named.setdefault(tool.name, tool), tool):
+                unclear.add(tool.name)
+        for tool in allowed:
             named.setdefault(tool.name, tool)
-        return [*named.values()]
+        return [tool for name, tool in named.items() if name not in unclear]
+
+    def rivals(self, caller: Caller) -> Sequence[str]:
+        """What the caller cannot call because two bundles show it in two ways, each in a sentence."""
+        if len(caller.bundles) < 2:
+            return ()
+        names = Counter(tool.name for word in caller.bundles for tool in self._shown(word, caller).tools)
+        found = ((name, self._in_bundles(name, caller)) for name, count in sorted(names.items()) if count > 1)
+        return [_shown_by(name, tools) for name, tools in found if len(tools) > 1]
+
+    def _in_bundles(self, name: str, caller: Caller) -> Sequence[Tool]:
+        """What the caller's bundles show under a name; what two show alike is in it once."""
+        found: list[Tool] = []
+        for word in caller.bundles:
+            tool = self._shown(word, caller).by_name.get(name)
+            if tool is None or not tool.may_be_used_by(caller):
+                continue
+            if not any(is_shown_alike(one, tool) for one in found):
+                found.append(tool)
+        return found
 
     def lists(self, workspace: str) -> dict[ListKey, tuple[Tool, ...]]:
         """Every list of a workspace and of the app. A list that is the same object has not changed."""
@@ -592,6 +627,10 @@ class Catalog:
 
     def _lock(self, connector_id: str) -> asyncio.Lock:
         return self._locks.setdefault(connector_id, asyncio.Lock())
+
+
+def _shown_by(name: str, tools: Sequence[Tool]) -> str:
+    return f"the bundles {' and '.join(tool.slug for tool in tools)} both show a tool {name!r}"
 
 
 def _only_bundles(grant: frozenset[str]) -> frozenset[str]:

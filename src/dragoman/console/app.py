@@ -56,9 +56,9 @@ from dragoman.web.bodies import limited
 from dragoman.web.guard import CREDENTIAL, Credential
 
 _PARTS = (
-    sign_in, oidc, menu, palette, overview, chat, connectors, tools, bundles, hooks, code, agents, runs, recipes,
-    approvals, credentials, keys, clients, users, audit, metrics, log, import_export, registry, cluster,
-    settings, models,
+    sign_in, oidc, menu, palette, overview, chat, connectors, tools, bundles, hooks, code, agents, runs,
+    recipes, approvals, credentials, keys, clients, users, audit, metrics, log, import_export, registry,
+    cluster, settings, models,
 )  # fmt: skip
 _OPEN = ("/sign-in", "/static/")
 _FIRST = frozenset(place.path.strip("/").split("/")[0] for place in PLACES) | {

@@ -24,7 +24,7 @@ from dragoman.hub.agent_rules import (
     key,
 )
 from dragoman.hub.bound import BoundService
-from dragoman.hub.bundles import chosen_source, visible_sources
+from dragoman.hub.bundles import check_clear, chosen_source, visible_sources
 from dragoman.hub.connector_agents import agent_of, other_name
 from dragoman.hub.connector_registry import ConnectorRegistry
 from dragoman.hub.models import WorkspaceModels
@@ -187,6 +187,8 @@ class Agents(BoundService):
         if "connectors" in given:
             # A worker without a list has no connector.
             slugs = self._slugs(after.connectors or (), before.connectors or ())
+            if {*slugs} != {*(before.connectors or ())}:
+                check_clear(self._runtime, self._caller, slugs)
             after = replace(after, connectors=slugs)
         if given.keys() & {"model", "fallbacks"}:
             await WorkspaceModels(self._runtime, self._caller).verify(after.model, after.fallbacks)
@@ -310,7 +312,9 @@ class Agents(BoundService):
         if agent.kind != "worker":
             return ()
         seen = visible_sources(self._runtime, self._caller)
-        return tuple(f"{slug} is gone" for slug in agent.connectors or () if slug not in seen)
+        own = agent.connectors or ()
+        gone = (f"{slug} is gone" for slug in own if slug not in seen)
+        return (*gone, *self._runtime.catalog.rivals(self._caller.within(own)))
 
     async def _done(self, agent: Agent, action: str, what: Sequence[str] = ()) -> None:
         self._runtime.agent_records.tell(agent, action.partition(".")[2])

@@ -1,6 +1,6 @@
 """API keys as people handle them: list, add, change, revoke. The key itself is told once and never kept."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -33,7 +33,10 @@ class ApiKeys:
         auditor: Auditor,
         permissions: Permissions,
         locks: Locks,
+        rivals: Callable[[Caller], Sequence[str]],
     ) -> None:
+        """`rivals` says what two bundles of a caller show in two ways."""
+        self._rivals = rivals
         self._rows = store.people
         self._permissions = permissions
         self._locks = locks
@@ -132,7 +135,14 @@ class ApiKeys:
         asking = user if _is_own(user, caller) else await self._rows.find_user(caller.workspace, caller.user)
         own = frozenset[str]() if asking is None else asking.capabilities
         key = None if caller.key is None else await self._authenticator.get_key(caller.key)
-        return granted(wanted, before, user, caller, own, within, key)
+        made = granted(wanted, before, user, caller, own, within, key)
+        if made.capabilities and (before is None or made.capabilities != before.capabilities):
+            holder = Caller(workspace=user.workspace, user=user.id, grants=(made.capabilities,))
+            if rivals := self._rivals(holder):
+                raise Conflict(
+                    f"not both can be given: {rivals[0]}", hint="rename it in one of them, or give one"
+                )
+        return made
 
     async def _get(self, caller: Caller, workspace: str, key_id: str) -> ApiKey:
         keys = await self._rows.keys(workspace, None if caller.is_admin else caller.user)

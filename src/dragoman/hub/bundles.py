@@ -508,6 +508,12 @@ def chosen_source(runtime: "Runtime", name: str, caller: Caller) -> str:
     return runtime.registry.get(name, caller).slug
 
 
+def check_clear(runtime: "Runtime", caller: Caller, sources: Iterable[str]) -> None:
+    """`Conflict` where bundles that are chosen together show one name in two ways."""
+    if rivals := runtime.catalog.rivals(caller.within(sources)):
+        raise Conflict(f"not both can be chosen: {rivals[0]}", hint="rename it in one of them, or choose one")
+
+
 def visible_sources(runtime: "Runtime", caller: Caller) -> set[str]:
     """All that could be chosen."""
     return {one.slug for one in runtime.registry.list(caller)} | {

@@ -268,6 +268,8 @@ class ClientLogins(BoundService):
         visible = visible_sources(self._runtime, caller)
         if choice.connectors is not None and not choice.connectors & visible:
             raise InvalidArguments("choose at least one connector", hint="or deny the request")
+        if rivals := self._runtime.catalog.rivals(caller.limited_to(choice.capabilities())):
+            raise InvalidArguments(f"not both can be given: {rivals[0]}", hint="choose one of the two")
         period = PERIODS[choice.period]
         end = narrowed_end(None if period is None else self._now() + period, caller)
         code = f"drc_{token_urlsafe(32)}"

@@ -351,7 +351,14 @@ class Runtime:
     async def _lay_road(self, stack: AsyncExitStack) -> None:
         """Who may call what, how much of it, and the road that every call takes."""
         self.permissions = Permissions(self.settings.multi_user, self.settings)
-        self.keys = ApiKeys(self.store, self.authenticator, self.auditor, self.permissions, self.locks)
+        self.keys = ApiKeys(
+            self.store,
+            self.authenticator,
+            self.auditor,
+            self.permissions,
+            self.locks,
+            self.catalog.rivals,
+        )
         self.active = ActiveConnectors(self.store.threads, self.directory, self.registry.list, self.catalog)
         self.approvals = ApprovalGate(
             self.store.approvals,

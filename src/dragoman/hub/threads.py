@@ -18,7 +18,7 @@ from dragoman.connector import Connector
 from dragoman.errors import Conflict, InvalidArguments, LimitReached, NotFound, Outdated
 from dragoman.events import Event
 from dragoman.hub.bound import BoundService
-from dragoman.hub.bundles import chosen_source, visible_sources
+from dragoman.hub.bundles import check_clear, chosen_source, visible_sources
 from dragoman.hub.connectors import Connectors
 from dragoman.hub.thread_tools import ThreadTools, ThreadToolsQuery, tools_of
 from dragoman.identity.directory import Person
@@ -268,6 +268,7 @@ class Threads(BoundService):
                 f"a thread may have at most {limit} connectors, not {len(slugs)}",
                 hint=f"leave some out, or have the limit raised: {change}",
             )
+        check_clear(self._runtime, caller, slugs)
         return tuple(slugs)
 
     async def _change(self, thread: str, what: str, **facts: Any) -> Thread:
@@ -343,6 +344,7 @@ class Threads(BoundService):
         notes = [f"{slug} is disabled" for slug in active if slug in seen and not seen[slug].enabled]
         known = visible_sources(self._runtime, caller)
         notes += [f"{one} is gone" for one in active if one.startswith(BUNDLE) and one not in known]
+        notes += self._runtime.catalog.rivals(caller.within(active))
         left_out = [slug for slug in chosen or () if slug in known and slug not in active]
         limit = person.limits.max_connectors_per_thread
         if left_out:

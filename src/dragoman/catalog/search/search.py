@@ -7,7 +7,7 @@ rank, and the answer says so.
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import nsmallest
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
@@ -122,11 +122,21 @@ class Search:
         )
         if question.strategy == "regex":
             async with self._turn:
-                return await asyncio.to_thread(self._by_pattern, question, moment, caller)
-        asked = await self._asked(question)
-        async with self._turn:
-            loop = asyncio.get_running_loop()
-            return await asyncio.to_thread(self._by_index, question, moment, caller, asked, loop)
+                found = await asyncio.to_thread(self._by_pattern, question, moment, caller)
+        else:
+            asked = await self._asked(question)
+            async with self._turn:
+                loop = asyncio.get_running_loop()
+                found = await asyncio.to_thread(self._by_index, question, moment, caller, asked, loop)
+        return found if len(caller.bundles) < 2 else self._without_rivals(found, caller)
+
+    def _without_rivals(self, found: SearchResults, caller: Caller) -> SearchResults:
+        """Each tool once, and none that cannot be called because two bundles show it in two ways."""
+        hits: dict[str, SearchHit] = {}
+        for hit in found.hits:
+            if hit.tool.bundled is None or self._catalog.find(hit.tool.name, caller) is not None:
+                hits.setdefault(hit.tool.name, hit)
+        return replace(found, hits=tuple(hits.values()))
 
     async def nearest(self, question: str, texts: Sequence[str], limit: int) -> list[int]:
         """Which of a few texts say nearly the same as the question, by their places, the nearest first."""
