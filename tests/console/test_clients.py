@@ -51,6 +51,7 @@ async def test_a_person_chooses_what_a_client_may_use_and_takes_it_back(
         await console.picture(clients, "clients")
         await clients.get_by_role("button", name="Replace it").click()
         await clients.locator("#ask").get_by_role("button", name="Replace").click()
+        await expect(clients.get_by_text("signs from now on")).to_be_visible()
         made = (await asked(console.live, "GET", "/oauth/jwks")).value["keys"][0]["kid"]
         await expect(clients.get_by_text(f"The key {made} signs from now on")).to_be_visible()
         assert "mcp_mail_echo" in await client.tools(), "what was signed before is good until it ends"
