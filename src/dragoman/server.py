@@ -220,6 +220,7 @@ class _Server(HttpServer):
         """Told once it drains; told again it ends at once."""
         if self._draining is None:
             settings = self._hub.settings
+            self.end_connections()
             self._draining = asyncio.ensure_future(self._hub.drain(LAST_REQUESTS))
             wait = settings.drain_wait if settings.cluster_url else 0.0
             asyncio.get_running_loop().call_later(wait, self._exit)

@@ -19,6 +19,14 @@ pytestmark = pytest.mark.anyio
 WAIT = patient(2)
 
 
+def _says_last(connection: http.client.HTTPConnection) -> bool:
+    """Whether an answer says that its connection takes no further request."""
+    connection.request("GET", "/health")
+    with connection.getresponse() as answer:
+        answer.read()
+        return answer.headers.get("Connection") == "close"
+
+
 @pytest.mark.slow
 async def test_a_node_that_is_told_to_stop_answers_until_requests_go_elsewhere(
     tmp_path: Path, postgres_url: str
@@ -41,11 +49,15 @@ async def test_a_node_that_is_told_to_stop_answers_until_requests_go_elsewhere(
             stream.request("GET", "/api/events", headers={"Authorization": f"Bearer {token}"})
             answer = stack.enter_context(stream.getresponse())
             assert answer.readline() == b": listening\n"
+            kept = http.client.HTTPConnection(str(address.hostname), address.port, timeout=patient(20))
+            stack.callback(kept.close)
+            assert not _says_last(kept)
             began = time.monotonic()
             service.signal(signal.SIGTERM)
             wait_until(lambda: service.get("/ready")[0] == 503, within=WAIT / 2)
             assert service.get("/ready")[1]["cause"] == "shutting_down"
             assert service.get("/health")[0] == 200
+            assert _says_last(kept), "a request sent into a connection that closes would have no answer"
             status, found = service.get("/api/cluster", token)
             assert status == 200
             (node,) = found["nodes"]

@@ -90,6 +90,7 @@ class OpenConnections:
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self._limits = limits
+        self.keeps_alive = True
         self._now = asyncio.get_running_loop().time
         # Not so many that who has just come makes room for them before it was heard.
         self.accepted_at_once = max(1, min(_ACCEPTED_AT_ONCE, limits.most // 8))
@@ -219,6 +220,8 @@ class HttpConnection(HttpToolsProtocol):
         super().on_headers_complete()
         writer: Any = AnswerWriter(self.transport, self.cycle)
         self.cycle.transport = writer
+        if not self._open.keeps_alive:
+            self.cycle.keep_alive = False
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
@@ -396,6 +399,10 @@ class HttpServer(uvicorn.Server):
         await super().shutdown(sockets)
         for connection in [*self.server_state.connections]:
             connection.transport.abort()  # whoever still does not read
+
+    def end_connections(self) -> None:
+        """Each answer says that it is its connection's last: nobody sends a request into one that closes."""
+        self._open.keeps_alive = False
 
     async def on_tick(self, counter: int) -> bool:
         self._open.close_late()
