@@ -135,7 +135,7 @@ OF_ONE_REQUEST = {
     "cli/stdio_bridge.py": "one client",
     "hub/configuration_files.py": "the first lists, at start",
     "hub/imports.py": "one import",
-    "identity/directory.py": "one lookup that several wait for",
+    "remembered.py": "one reading that several wait for",
     "mcp_endpoint/bridge.py": "one client",
     "mcp_endpoint/client_tasks.py": "one task",
     "mcp_endpoint/notifications.py": "one stream",

@@ -54,8 +54,8 @@ def test_a_worker_that_ends_takes_one_test_along(tmp_path: Path) -> None:
         text=True,
         timeout=patient(60),
     )
-    assert sorted(map(int, (tmp_path / "ran").read_text().split())) == list(range(12))
-    assert "1 failed, 11 passed" in done.stdout, done.stdout
+    assert sorted(map(int, (tmp_path / "ran").read_text().split())) == list(range(12)), done
+    assert "1 failed, 11 passed" in done.stdout, done
 
 
 def test_every_module_that_is_scheduled_by_name_is_there() -> None:

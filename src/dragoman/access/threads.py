@@ -7,20 +7,19 @@ name, those that are disabled left out. Effective for the next call.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from time import monotonic
 
 from dragoman.catalog import Catalog
 from dragoman.connector import Connector
 from dragoman.errors import Denied
 from dragoman.identity.directory import Directory, Person
 from dragoman.people import Thread
+from dragoman.remembered import Remembered
 from dragoman.scope import BUNDLE, Caller
 from dragoman.store.protocols import ThreadStore
 from dragoman.tool import Tool
 
 FRESH = 2.0
 LONGEST = 200
-_MOST_KEPT = 10_000
 Key = tuple[str, str, str]
 
 
@@ -38,8 +37,7 @@ class ActiveConnectors:
         self._directory = directory
         self._visible = visible
         self._catalog = catalog
-        self._kept: dict[Key, tuple[float, Thread | None]] = {}
-        self._changes = 0
+        self._kept = Remembered(self._read, FRESH)
 
     async def check(self, tool: Tool, connector: Connector, caller: Caller) -> None:
         """What is not active in the thread is not called there.
@@ -101,25 +99,16 @@ class ActiveConnectors:
 
     def changed(self, key: Key) -> None:
         """A thread was written or removed: the next question asks the store."""
-        self._changes += 1
-        self._kept.pop(key, None)
+        self._kept.forget(key)
 
     def forget_all(self) -> None:
-        self._changes += 1
-        self._kept.clear()
+        self._kept.forget_all()
 
     async def _find(self, thread: str, caller: Caller) -> Thread | None:
-        key = (caller.workspace, caller.user, thread)
-        known = self._kept.get(key)
-        if known is not None and monotonic() - known[0] < FRESH:
-            return known[1]
-        changes = self._changes
-        found = await self._rows.find(*key) if is_storable(thread) else None
-        if changes == self._changes:  # else it may be older than what was written meanwhile
-            if len(self._kept) >= _MOST_KEPT:
-                self._kept.clear()
-            self._kept[key] = (monotonic(), found)
-        return found
+        return await self._kept.get((caller.workspace, caller.user, thread))
+
+    async def _read(self, key: Key) -> Thread | None:
+        return await self._rows.find(*key) if is_storable(key[2]) else None
 
 
 def is_storable(word: str) -> bool:

@@ -1,10 +1,10 @@
 """Agents as they are stored, remembered for a moment: every step of every run asks for them."""
 
 from collections.abc import Sequence
-from time import monotonic
 
 from dragoman.agent import Agent
 from dragoman.events import Event, Events
+from dragoman.remembered import Remembered
 from dragoman.scope import APP, Caller
 from dragoman.store.protocols import AgentStore
 
@@ -15,18 +15,10 @@ class AgentRecords:
     def __init__(self, rows: AgentStore, events: Events) -> None:
         self._rows = rows
         self._events = events
-        self._kept: dict[str, tuple[float, Sequence[Agent]]] = {}
-        self._changes = 0
+        self._kept = Remembered(rows.list, FRESH)
 
     async def of(self, workspace: str) -> Sequence[Agent]:
-        kept = self._kept.get(workspace)
-        if kept is not None and monotonic() - kept[0] < FRESH:
-            return kept[1]
-        changes = self._changes
-        agents = [*await self._rows.list(workspace)]
-        if changes == self._changes:  # else this may be how it was before
-            self._kept[workspace] = (monotonic(), agents)
-        return agents
+        return await self._kept.get(workspace)
 
     async def seen_by(self, caller: Caller) -> Sequence[Agent]:
         return [agent for agent in await self.of(caller.workspace) if _sees(agent, caller)]
@@ -38,12 +30,10 @@ class AgentRecords:
 
     def forget(self, workspace: str) -> None:
         """Something of its agents changed: the next question asks the store."""
-        self._changes += 1
-        self._kept.pop(workspace, None)
+        self._kept.forget(workspace)
 
     def forget_all(self) -> None:
-        self._changes += 1
-        self._kept.clear()
+        self._kept.forget_all()
 
     def tell(self, agent: Agent, what: str) -> None:
         """One was made, changed or removed: the next question asks the store, and listeners hear of it."""

@@ -23,6 +23,7 @@ from dragoman.hub.bound import BoundService
 from dragoman.hub.people import People
 from dragoman.hub.permissions import origin_of
 from dragoman.names import check_slug, did_you_mean
+from dragoman.remembered import Remembered
 from dragoman.scope import APP
 from dragoman.store.records import ModelProvider
 
@@ -82,8 +83,7 @@ class GivenProviders:
 
     def __init__(self, runtime: "Runtime") -> None:
         self._runtime = runtime
-        self._known: dict[str, tuple[GivenProvider, ...]] = {}
-        self._changes = 0
+        self._known = Remembered(self._read)
 
     async def models_of(self, workspace: str) -> "Models":
         """The models of a workspace: its own providers, the app's, and what the environment gives."""
@@ -92,14 +92,7 @@ class GivenProviders:
 
     async def of(self, workspace: str) -> tuple[GivenProvider, ...]:
         """The workspace's own first, then the app's, each the oldest first."""
-        if (known := self._known.get(workspace)) is not None:
-            return known
-        changes = self._changes
-        rows = await self._runtime.store.model_providers.list(workspace, APP)
-        found = tuple(map(self.opened, sorted(rows, key=lambda one: one.workspace == APP)))
-        if changes == self._changes:  # else what was read may be older than what was forgotten meanwhile
-            self._known[workspace] = found
-        return found
+        return await self._known.get(workspace)
 
     def opened(self, row: ModelProvider) -> GivenProvider:
         """With its key, which the redactor knows before anybody can print it."""
@@ -118,8 +111,11 @@ class GivenProviders:
 
     def forget(self) -> None:
         """Somebody changed one: what the app has counts in every workspace."""
-        self._changes += 1
-        self._known.clear()
+        self._known.forget_all()
+
+    async def _read(self, workspace: str) -> tuple[GivenProvider, ...]:
+        rows = await self._runtime.store.model_providers.list(workspace, APP)
+        return tuple(map(self.opened, sorted(rows, key=lambda one: one.workspace == APP)))
 
 
 class WorkspaceModels(BoundService):

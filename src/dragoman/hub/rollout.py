@@ -18,6 +18,7 @@ from dragoman.errors import Conflict, DragomanError, InvalidArguments
 from dragoman.events import Event, Events
 from dragoman.hub.bound import BoundService
 from dragoman.hub.user_rights import check_operator
+from dragoman.remembered import Remembered
 from dragoman.run import Run
 from dragoman.scope import APP, LOCAL_WORKSPACE, Caller
 from dragoman.settings import Settings
@@ -149,14 +150,14 @@ class RolloutState:
             users=settings.rollout_users,
         )
         self._thresholds = RolloutThresholds(sample=settings.rollout_sample, hours=settings.rollout_hours)
-        self._known: tuple[float, _Known] | None = None
+        self._known = Remembered(self._stored, FRESH)
         self._next_judgement = 0.0
 
     # For runs
 
     async def way_of(self, caller: Caller) -> tuple[Arm, bool]:
         """Where connector agents were switched off, nobody is compared with anybody."""
-        known = await self._read(FRESH)
+        known = await self._known.get(_PLAN)
         arm = "direct" if known.is_rolled_back else known.plan.arm_of(caller.workspace, caller.user)
         return arm, known.is_active
 
@@ -174,7 +175,7 @@ class RolloutState:
     async def judge(self) -> None:
         """Switches the arm `agents` off if its runs say so. Done by itself about once a second."""
         self._next_judgement = monotonic() + _JUDGE_EVERY
-        known = await self._read(0.0)
+        known = await self._stored()
         if not known.is_active:
             return
         arms = await self._figures(known)
@@ -185,7 +186,7 @@ class RolloutState:
 
     async def status(self) -> RolloutStatus:
         await self.judge()
-        known = await self._read(0.0)
+        known = await self._stored()
         return RolloutStatus(
             plan=known.plan,
             source=known.source,
@@ -200,7 +201,7 @@ class RolloutState:
 
     async def plan(self) -> tuple[RolloutPlan, str]:
         """And since when it holds."""
-        known = await self._read(0.0)
+        known = await self._stored()
         return known.plan, known.since
 
     async def put(self, plan: Mapping[str, Any] | None, what: str, set_by: str, since: str) -> None:
@@ -213,16 +214,16 @@ class RolloutState:
                 hint="look at it as it is now, then set it again",
             )
         await self._store.rollout.put_state(_PLAN, {"plan": plan, "since": now, "set_by": set_by}, before)
-        self._known = None
+        self._known.forget_all()
         self._tell(what)
 
     def forget(self) -> None:
         """Another process has set something: the next question asks the store."""
-        self._known = None
+        self._known.forget_all()
 
     async def last_word(self) -> str:
         """What was done last: set, reset or rolled_back."""
-        known = await self._read(0.0)
+        known = await self._stored()
         if known.is_rolled_back:
             return "rolled_back"
         return "set" if known.source == "operator" else "reset"
@@ -274,7 +275,7 @@ class RolloutState:
             "direct": asdict(arms["direct"]),
         }
         await self._store.rollout.put_state(_ROLLBACK, facts, await self._store.rollout.state(_ROLLBACK))
-        self._known = None
+        self._known.forget_all()
         get_logger().warning("rollout.rolled_back", reason=reason)
         self._tell("rolled_back")
         await self._auditor.done(_ITSELF, "rollout.rolled_back", _PLAN, details={"reason": reason})
@@ -282,18 +283,14 @@ class RolloutState:
     def _tell(self, what: str) -> None:
         self._events.publish(Event(kind="rollout.changed", workspace=APP, data={"what": what}))
 
-    async def _read(self, fresh: float) -> _Known:
-        if self._known is not None and monotonic() - self._known[0] < fresh:
-            return self._known[1]
-        stored = await self._store.rollout.state(_PLAN) or {}
+    async def _stored(self, name: str = _PLAN) -> _Known:
+        stored = await self._store.rollout.state(name) or {}
         ended = await self._store.rollout.state(_ROLLBACK)
         plan, source = self._default, "environment"
         if stored.get("plan") is not None:
             plan, source = _plan(stored["plan"], self._default), "operator"
         rollback = None if ended is None else _rollback(ended)
-        known = _Known(plan, source, stored.get("since", ""), stored.get("set_by"), rollback)
-        self._known = (monotonic(), known)
-        return known
+        return _Known(plan, source, stored.get("since", ""), stored.get("set_by"), rollback)
 
 
 def _plan(stored: Mapping[str, Any], default: RolloutPlan) -> RolloutPlan:

@@ -3,44 +3,15 @@
 A change by this process is seen at once, one by another process after `FRESH` seconds.
 """
 
-import asyncio
-from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any, Generic, TypeVar
 
 from dragoman.errors import Conflict, NotFound, StoreUnavailable
 from dragoman.people import User, UserLimits, Workspace
+from dragoman.remembered import Remembered, SingleFlight
 from dragoman.scope import LOCAL_USER, LOCAL_WORKSPACE, Caller
 from dragoman.store.protocols import PeopleStore
-
-Key = TypeVar("Key")
-Value = TypeVar("Value")
-
-
-class SingleFlight(Generic[Key, Value]):
-    def __init__(self) -> None:
-        self._under_way: dict[Key, asyncio.Future[Value]] = {}
-
-    async def share(self, key: Key, read: Callable[[], Coroutine[Any, Any, Value]]) -> Value:
-        """Who goes away takes nothing from the others: the reading is finished once begun."""
-        reading = self._under_way.get(key)
-        if reading is None:
-            reading = self._under_way[key] = asyncio.ensure_future(read())
-            reading.add_done_callback(lambda done: self._end(key, done))
-        return await asyncio.shield(reading)
-
-    def forget(self) -> None:
-        """Something changed: who asks from now on reads anew."""
-        self._under_way.clear()
-
-    def _end(self, key: Key, reading: "asyncio.Future[Value]") -> None:
-        if self._under_way.get(key) is reading:
-            del self._under_way[key]
-        if not reading.cancelled():
-            reading.exception()  # seen, even when everybody who asked went away
-
 
 FRESH = 1.5  # seconds; what another process did counts within two, streams included
 _MOST = 10_000
@@ -61,7 +32,7 @@ class Directory:
         self._rows = rows
         self._limits = limits
         self._people: dict[tuple[str, str], tuple[float, Person]] = {}
-        self._workspaces: dict[str, tuple[float, Workspace]] = {}
+        self._workspaces = Remembered(self._workspace, FRESH)
         self._changes = 0
         # Fifty callers at once, every `FRESH` seconds, would otherwise read the same person fifty times.
         self._recorded = SingleFlight[tuple[str, str], Person | None]()
@@ -99,23 +70,23 @@ class Directory:
 
     async def hooks_of(self, workspace: str) -> tuple[str, ...]:
         """The rules of hooks that a workspace has."""
-        return (await self._known_workspace(workspace)).hooks
+        return (await self._workspaces.get(workspace)).hooks
 
     async def model_of(self, workspace: str) -> str | None:
         """The language model that a workspace chose."""
-        return (await self._known_workspace(workspace)).model
+        return (await self._workspaces.get(workspace)).model
 
     def forget(self, workspace: str, user: str | None = None) -> None:
         """Something of them changed: the next question asks the store."""
         self._change()
-        self._workspaces.pop(workspace, None)
+        self._workspaces.forget(workspace)
         for key in [key for key in self._people if key[0] == workspace and user in (None, key[1])]:
             del self._people[key]
 
     def forget_all(self) -> None:
         self._change()
         self._people.clear()
-        self._workspaces.clear()
+        self._workspaces.forget_all()
 
     def _change(self) -> None:
         self._changes += 1
@@ -160,20 +131,8 @@ class Directory:
         above = self._limits.narrowed_by(place.limits).narrowed_by(found.limits)
         return Person(place, found, above.narrowed_by(found.preferences.limits))
 
-    async def _known_workspace(self, workspace: str) -> Workspace:
-        known = self._workspaces.get(workspace)
-        if known is not None and monotonic() - known[0] < FRESH:
-            return known[1]
-        return await self._workspace(workspace)
-
     async def _workspace(self, workspace: str) -> Workspace:
-        changes, now = self._changes, monotonic()
-        found = await self._rows.find_workspace(workspace) or Workspace(id=workspace, name=workspace)
-        if changes == self._changes:  # else it may be older than what was forgotten meanwhile
-            if len(self._workspaces) >= _MOST:
-                self._workspaces.clear()
-            self._workspaces[workspace] = (now, found)
-        return found
+        return await self._rows.find_workspace(workspace) or Workspace(id=workspace, name=workspace)
 
 
 async def make_local(rows: PeopleStore) -> None:

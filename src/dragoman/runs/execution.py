@@ -299,8 +299,9 @@ class RunExecution:
     async def _skip_sources(self) -> None:
         """What the family has cited before keeps its ids, whichever of its runs goes on first."""
         if self.run.is_root:
-            for member in await self.parts.runs.family(self.run.workspace, self.run.id):
-                steps = await self.parts.runs.steps(self.run.workspace, member.id)
+            self.family.numbers.skip(self.record.contexts)
+            for member in self.family.earlier:
+                steps = await self.parts.runs.steps(member.workspace, member.id)
                 self.family.numbers.skip(JournalRecord.of(steps).contexts)
 
     async def _count_resumption(self) -> None:

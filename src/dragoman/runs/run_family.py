@@ -4,6 +4,7 @@ A family lives as long as its root is executed; all that must outlive that is in
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -84,6 +85,7 @@ class RunFamily:
     clock: WorkClock = field(default_factory=WorkClock)
     numbers: SourceNumbers = field(default_factory=SourceNumbers)
     members: set[str] = field(default_factory=set[str])
+    earlier: Sequence[Run] = ()  # child runs from before it was taken up again
     summing_up: asyncio.Lock = field(default_factory=asyncio.Lock)  # of several agents the first does it
 
     async def prepare(self, rows: RunStore) -> None:
@@ -91,11 +93,11 @@ class RunFamily:
         root = self.root
         self.number = 1  # that it was queued; nothing else is told before it began
         if root.started_at is not None:
-            self.number = await rows.last_event(root.workspace, root.id)
-            self.clock.before = await _worked_before(root, rows)
+            self.number, self.clock.before = await _told_before(root, rows)
             self.has_asked = True  # perhaps
-            for run in await rows.family(root.workspace, root.id):
-                if not run.is_root and run.is_finished:
+            self.earlier = [run for run in await rows.family(root.workspace, root.id) if not run.is_root]
+            for run in self.earlier:
+                if run.is_finished:
                     self.resume_with(run.usage)
         self.cancelled = self.cancelled or root.cancel_asked
         self.is_ready = True
@@ -157,12 +159,16 @@ class RunFamily:
 _PAGE = 1000
 
 
-async def _worked_before(root: Run, rows: RunStore) -> float:
-    """Seconds of work by what was told of it; until it was taken up again nobody worked."""
+async def _told_before(root: Run, rows: RunStore) -> tuple[int, float]:
+    """The number of its last event, and seconds of work by its events; until it was taken up again nobody
+    worked.
+    """
     worked, number = 0.0, 0
     last: datetime | None = None
     waiting: set[str] = set()
-    while page := await rows.events(root.workspace, root.id, after=number, limit=_PAGE):
+    is_more = True
+    while is_more:
+        page = await rows.events(root.workspace, root.id, after=number, limit=_PAGE)
         for event in page:
             if event.run == root.id and event.kind in ("run.started", "run.resumed"):
                 last, waiting = None, set()
@@ -173,5 +179,6 @@ async def _worked_before(root: Run, rows: RunStore) -> float:
             elif event.kind == "run.continued":
                 waiting.discard(event.run)
             last = event.time
-        number = page[-1].number
-    return worked
+            number = event.number
+        is_more = len(page) == _PAGE
+    return number, worked
