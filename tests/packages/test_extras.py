@@ -23,11 +23,11 @@ def test_every_extra_of_the_package_is_in_the_table() -> None:
     assert DECLARED.keys() - {"all"} == EXTRAS.keys()
 
 
-def test_all_has_every_extra_but_those_without_wheels_for_a_demonstration_or_for_langchain() -> None:
+def test_all_has_every_extra_but_those_that_few_want() -> None:
     (everything,) = DECLARED["all"]
     by_agents = {"anthropic", "openai"}
     assert all(any(one in needed for needed in DECLARED["agents"]) for one in by_agents)
-    left_out = {"demo", "langchain", "tokens"} | by_agents
+    left_out = {"demo", "guard", "langchain", "tokens"} | by_agents
     assert set(re.findall(r"\w+", everything)) - {"dragoman"} == EXTRAS.keys() - left_out
 
 

@@ -20,6 +20,7 @@ ASKING: dict[ExtraName, tuple[dict[str, str], list[str], str]] = {
     "vectors": ({}, ["tools", "search", "--strategy", "semantic", "read my mail"], ""),
     "otel": ({"DRAGOMAN_OTLP_ENDPOINT": "http://127.0.0.1:1"}, ["tools", "list"], ""),
     "demo": ({}, ["cluster", "demo"], ""),
+    "guard": ({}, ["hooks", "try", "personal_data US_SSN"], "536-90-4399"),
     "postgres": ({"DRAGOMAN_DATABASE_URL": "postgresql://127.0.0.1:1/none"}, ["tools", "list"], ""),
 }
 NOT_NEEDED: set[ExtraName] = {"tokens"}  # estimates do without

@@ -21,6 +21,7 @@ from dragoman.hooks.fixed_values import FixedValuesHook, hidden_values
 from dragoman.hooks.injection import InjectionHook
 from dragoman.hooks.patterns import PatternHook
 from dragoman.hooks.personal_data import KINDS, PersonalDataScanner
+from dragoman.hooks.presidio import LOADED_WITHIN, NUMBERS, PresidioHook
 from dragoman.hooks.protocol import Hook, HookFactory
 from dragoman.hooks.secrets import SecretScanner
 from dragoman.hooks.sizes_and_urls import SizeHook, UrlHook
@@ -53,7 +54,8 @@ KNOWN: tuple[HookKind, ...] = (
     ),
     HookKind(
         name="personal_data",
-        meaning="Cards, IBANs, e-mail addresses and phone numbers, masked in results.",
+        meaning="Cards, IBANs, e-mail addresses and phone numbers, masked in results. With the extra guard "
+        "also numbers that states give, such as US_SSN.",
         example="personal_data card iban before after mask",
     ),
     HookKind(
@@ -203,6 +205,8 @@ class Hooks:
             if rule.kind == "personal_data" and not rule.moments:
                 # Arguments hold addresses and numbers for good reasons: who wants them looked at says so.
                 rule = replace(rule, moments=frozenset({"after"}))
+            if rule.kind == "personal_data" and any(one in NUMBERS for one in rule.values):
+                rule = replace(rule, timeout=max(rule.timeout, LOADED_WITHIN))
             return rule, self._factory(rule, whose)(rule)
         except ValueError as error:
             raise InvalidConfig(
@@ -245,10 +249,17 @@ def _secrets(rule: HookRule) -> Hook:
 
 
 def _personal_data(rule: HookRule) -> Hook:
-    unknown = [value for value in rule.values if value not in KINDS]
+    unknown = [value for value in rule.values if value not in KINDS and value not in NUMBERS]
     if unknown:
-        raise ValueError(f"`personal_data` knows {', '.join(KINDS)}, not {unknown[0][:40]!r}")
-    return PatternHook(PersonalDataScanner(rule.values), rule, sent="refuse", given="mask")
+        known = f"{', '.join(KINDS)} and numbers such as US_SSN"
+        near = did_you_mean(unknown[0], [*KINDS, *NUMBERS])
+        said = f"`personal_data` knows {known}, not {unknown[0][:40]!r}"
+        raise ValueError(f"{said}: {near}" if near else said)
+    numbers = [value for value in rule.values if value in NUMBERS]
+    ours = [value for value in rule.values if value in KINDS]
+    if numbers:
+        return PresidioHook(numbers, PersonalDataScanner(ours) if ours else None, rule)
+    return PatternHook(PersonalDataScanner(ours), rule, sent="refuse", given="mask")
 
 
 def _is_at_lists(text: str) -> bool:
