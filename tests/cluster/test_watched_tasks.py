@@ -30,7 +30,7 @@ async def _leave_unreadable_run(home: Path) -> None:
             agent="assistant",
         )
         await store.runs.accept([NewRun(run)])
-    _set_limits(home, '{"nonsense": 1}')
+    _set_limits(home, '"nonsense"')
 
 
 def _set_limits(home: Path, text: str) -> None:
@@ -49,7 +49,7 @@ async def test_a_service_that_cannot_execute_runs_says_so_and_ends(tmp_path: Pat
         assert service.log.count("background.failed") > 1  # tried again, and said each time
         *_, last = service.log.strip().splitlines()
         assert last.startswith(
-            "error: this process cannot go on: 'execute runs' has ended for good (TypeError)"
+            "error: this process cannot go on: 'execute runs' has ended for good (AttributeError)"
         )
 
 

@@ -36,6 +36,7 @@ async def test_hooks_are_set_moved_tried_and_removed_by_who_may(
             await add(page, "the workspace", rule)
             await expect(page.get_by_label("of the workspace").last).to_have_value(rule)
         await add(page, "the connector tracker", "urls *.example.com")
+        await expect(page.get_by_role("heading", name="3 · The connector tracker")).to_be_visible()
         await add(page, "the bundle support", "injection")
         await expect(page.get_by_role("heading", name="4 · The bundle support")).to_be_visible()
         await page.get_by_role("button", name="Move up personal_data card").click()
