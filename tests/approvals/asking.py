@@ -9,7 +9,7 @@ from typing import Any
 
 from dragoman import Caller, Hub, Settings, ToolOutput
 from dragoman.hub.approvals import ApprovalView
-from servers.hubs import QUICK, until
+from servers.hubs import QUICK, runtime_of, until
 from servers.processes import stdio
 
 READS, WRITES, DESTROYS = "mcp_raw_echo", "mcp_raw_add", "mcp_raw_send"
@@ -61,7 +61,8 @@ async def asks(hub: Hub, tool: str, arguments: dict[str, Any], caller: Caller) -
 
     async def is_decided() -> bool:
         now = {one.approval.id for one in await hub.acting_for(ADMIN).approvals.list("pending")}
-        return call.done() or now != before
+        # Who goes before they know that it was asked takes the question along.
+        return call.done() or not (now - before).isdisjoint(runtime_of(hub).approvals.awaited._events)
 
     await until(is_decided)
     was_asked = not call.done()
