@@ -1,5 +1,7 @@
 """What a boxed program reaches: everything, nothing, or the places of a list, by our proxy alone."""
 
+import asyncio
+import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -9,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from boxes.boxed import PROGRAM, added, called, needs, open_hub
-from dragoman.connections.boxes.network import NetworkRule
+from dragoman.connections.boxes.network import PROXY, BoxProxy, NetworkDecision, NetworkRule, NetworkUse
 from dragoman.errors import InvalidConfig
 from dragoman.scope import LOCAL_CALLER
 from servers.hubs import until
@@ -120,3 +122,29 @@ def test_who_is_trusted_names_inside_places_but_never_metadata() -> None:
     assert not rule.admits("169.254.169.254")
     assert not rule.admits("fd00:ec2::254")
     assert not NetworkRule(None, is_trusted=True).admits("10.0.0.1")
+
+
+async def test_what_goes_wrong_with_one_connection_leaves_the_box_its_way_out() -> None:
+    faults = [OSError("no descriptor is left")]
+
+    def tell(decision: NetworkDecision) -> None:
+        if faults:
+            raise ExceptionGroup("of one connection", [faults.pop()])
+
+    async def asked(head: str) -> bytes:
+        reader, writer = await asyncio.open_connection(*entrance.getsockname())
+        writer.write(head.encode())
+        answer = await reader.read()
+        writer.close()
+        return answer
+
+    entrance = socket.create_server(("127.73.0.5", PROXY[1]))
+    async with a_service() as port:
+        way = BoxProxy(NetworkRule((f"localhost:{port}",), is_trusted=True), tell, NetworkUse())
+        answering = asyncio.create_task(way.answer([entrance]))
+        plain = f"GET http://localhost:{port}/one HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        assert b"names no HOST:PORT" in await asked(f"CONNECT localhost:{'9' * 5000} HTTP/1.1\r\n\r\n")
+        assert await asked(plain) == b""
+        assert b"hello from /one" in await asked(plain)
+        answering.cancel()
+        await asyncio.wait([answering])

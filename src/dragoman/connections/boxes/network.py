@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Self, cast
 
 from dragoman.connections.addresses import Network, is_metadata, may_be_reached
+from dragoman.telemetry.logs import get_logger
 
 PROXY = ("127.0.0.1", 3128)
 NAMES = ("127.0.0.1", 53)
@@ -248,9 +249,13 @@ class BoxProxy:
     async def _kept(self, one: socket.socket, answer: Callable[[socket.socket], Awaitable[None]]) -> None:
         self._use.connections += 1
         with one:
-            _make_quick(one)
-            with suppress(OSError, Refusal):  # the program sees its connection end
+            try:
+                _make_quick(one)
                 await answer(one)
+            except Exception as error:  # noqa: BLE001
+                # boundary: the program sees this connection end; the box keeps its way out
+                if not isinstance(error, OSError | Refusal):
+                    get_logger().warning("box.connection_failed", exc_info=error)
 
     async def _answer_direct(self, ours: socket.socket) -> None:
         """A connection to an address: it means the name that we gave the address for, or itself."""
@@ -380,7 +385,7 @@ def _place(text: bytes, usual: int | None) -> tuple[str, int]:
     host, colon, port = text.decode("ascii", "replace").rpartition(":")
     if not colon and usual is not None:
         host, port = port, str(usual)
-    if not host or not port.isdigit() or not 0 < int(port) < 65536 or "@" in host:
+    if not host or not port.isdigit() or len(port) > 5 or not 0 < int(port) < 65536 or "@" in host:
         raise Refusal("that names no HOST:PORT")
     return host.strip("[]").rstrip(".").lower(), int(port)
 
