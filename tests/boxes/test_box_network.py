@@ -139,8 +139,10 @@ async def test_what_goes_wrong_with_one_connection_leaves_the_box_its_way_out() 
         return answer
 
     entrance = socket.create_server(("127.73.0.5", PROXY[1]))
-    async with a_service() as port:
-        way = BoxProxy(NetworkRule((f"localhost:{port}",), is_trusted=True), tell, NetworkUse())
+    async with (
+        a_service() as port,
+        BoxProxy(NetworkRule((f"localhost:{port}",), is_trusted=True), tell, NetworkUse()) as way,
+    ):
         answering = asyncio.create_task(way.answer([entrance]))
         plain = f"GET http://localhost:{port}/one HTTP/1.1\r\nHost: localhost\r\n\r\n"
         assert b"names no HOST:PORT" in await asked(f"CONNECT localhost:{'9' * 5000} HTTP/1.1\r\n\r\n")

@@ -123,12 +123,14 @@ async def _tried(
     hub: BoundHub, sources: Sequence[ImportText], answers: Mapping[str, str], planned: Sequence[ImportStep]
 ) -> Sequence[ImportStep]:
     """What would be added really starts, once, and is gone again; what exists stays as it is."""
-    new = [step.slug for step in planned if step.action == "add"]
+    new = made = [step.slug for step in planned if step.action == "add"]
     try:
-        tried = {step.slug: step.view for step in await hub.imports.apply(sources, inputs=answers)}
+        steps = await hub.imports.apply(sources, inputs=answers)
+        made = [step.slug for step in steps if step.action == "add"]  # no other's that came meanwhile
+        tried = {step.slug: step.view for step in steps}
         return [replace(step, view=tried.get(step.slug) if step.slug in new else None) for step in planned]
     finally:
-        for slug in new:
+        for slug in made:
             with suppress(NotFound):
                 await hub.connectors.remove(slug)
 
