@@ -1,5 +1,7 @@
 """How tests are given to the workers of pytest-xdist."""
 
+from contextlib import suppress
+
 from xdist.scheduler import LoadScopeScheduling  # pyright: ignore[reportMissingTypeStubs]
 from xdist.workermanage import WorkerController  # pyright: ignore[reportMissingTypeStubs]
 
@@ -66,6 +68,11 @@ class ByTestOrModule(LoadScopeScheduling):
         # A worker begins when it knows the test after its next: one that replaces another gets two, too.
         for node in self.nodes:
             self._reschedule(node)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        # A worker may have ended before its last report is read: `remove_node` takes back what it was given.
+        with suppress(OSError):
+            super()._assign_work_unit(node)
 
     def remove_node(self, node: WorkerController) -> str | None:
         """The test that ended its worker has failed, and is not run again; the others of that worker are."""

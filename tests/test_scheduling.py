@@ -10,13 +10,25 @@ from scheduling import DEAR, TOGETHER
 
 TESTS = Path(__file__).parent
 CONFTEST = """
+import os, time
+from pathlib import Path
 import pytest
 from scheduling import ByTestOrModule
+from xdist.workermanage import WorkerController
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     config.option.loadscopereorder = False
     return ByTestOrModule(config, log)
+
+# The last report of the worker that ends is read when it has ended, and before its end is known.
+WorkerController.shutting_down = property(lambda self: self._shutdown_sent)
+
+def pytest_runtest_logreport(report):
+    if "PYTEST_XDIST_WORKER" not in os.environ and (report.nodeid[-3:], report.when) == ("[1]", "call"):
+        while "3" not in Path("ran").read_text().split():
+            time.sleep(0.01)
+        time.sleep(0.1)
 """
 MODULE = """
 import os, time
