@@ -294,7 +294,8 @@ class RunExecution:
         facts: dict[str, Any] = {"agent": self.run.agent, "request": self.run.request[:500]}
         if self.run.parent:
             facts |= {"parent": self.run.parent, "call": self.run.parent_call}
-        self.tell("run.resumed" if is_resumed else "run.started", facts)
+        begun = self.family.event(self.run, "run.resumed" if is_resumed else "run.started", facts)
+        await self.parts.journal.begin(begun)
 
     async def _skip_sources(self) -> None:
         """What the family has cited before keeps its ids, whichever of its runs goes on first."""
