@@ -5,8 +5,9 @@ stands still: their time is not the server's.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Generator
+from contextlib import contextmanager
+from types import TracebackType
 
 
 class Deadline:
@@ -26,14 +27,9 @@ class Deadline:
         self._began_waiting = 0.0
         self.waited = 0.0
 
-    @asynccontextmanager
-    async def enforced(self) -> AsyncGenerator[None]:
-        """`TimeoutError` where the block is not done in time."""
-        async with asyncio.timeout_at(None if self._waits else self.at) as self._timeout:
-            try:
-                yield
-            finally:
-                self._timeout = None
+    def enforced(self) -> "_Enforced":
+        """A block: `TimeoutError` where it is not done in time."""
+        return _Enforced(self)
 
     @property
     def facts(self) -> tuple[float, float, float]:
@@ -77,6 +73,32 @@ class Deadline:
                 self._latest += took
             self._apply()
 
+    def begin(self) -> asyncio.Timeout:
+        self._timeout = asyncio.timeout_at(None if self._waits else self.at)
+        return self._timeout
+
+    def end(self) -> None:
+        self._timeout = None
+
     def _apply(self) -> None:
         if self._timeout is not None and not self._timeout.expired():
             self._timeout.reschedule(None if self._waits else self.at)
+
+
+class _Enforced:
+    """By hand: every call enters one, and a generator would cost it twice as much."""
+
+    __slots__ = ("_deadline", "_timeout")
+
+    def __init__(self, deadline: Deadline) -> None:
+        self._deadline = deadline
+
+    async def __aenter__(self) -> None:
+        self._timeout = self._deadline.begin()
+        await self._timeout.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        self._deadline.end()
+        return await self._timeout.__aexit__(kind, error, trace)

@@ -7,7 +7,7 @@ whole says so by `lost`, and the connection that owns it opens a new one.
 import asyncio
 import itertools
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any, NoReturn, TypeGuard, cast
 
 import anyio
@@ -25,6 +25,7 @@ from dragoman.telemetry.redaction import Redactor
 
 Message = dict[str, Any]
 _NO_OPTIONS: CallOptions = {}
+_UNLIMITED = nullcontext()
 _MOST_REQUESTS = 64  # requests of a server that are answered at once
 
 
@@ -175,7 +176,9 @@ class Wire:
                 "_meta": {**((params or {}).get("_meta") or {}), "progressToken": request_id},
             }
         try:
-            async with asyncio.timeout(options.get("timeout")):
+            # A call has a deadline of its own, and no timeout here.
+            timeout = options.get("timeout")
+            async with _UNLIMITED if timeout is None else asyncio.timeout(timeout):
                 result = await self.request(method, params, options.get("headers"), request_id)
                 if telling:  # what came before the answer, or together with it, is told before it
                     await asyncio.wait(telling)

@@ -153,7 +153,9 @@ class StatelessChannel(PostChannel):
     ) -> None:
         super().__init__(reply, params, patience)
         self.capabilities = declared_in(params)
-        self.inputs = {name: params[name] for name in ("inputResponses", "requestState") if name in params}
+        self.inputs: Mapping[str, Any] = {
+            name: params[name] for name in ("inputResponses", "requestState") if name in params
+        }
         self.parked: AsksByResult | None = None
         self.approves = may_approve and has_forms(self.capabilities)
 

@@ -65,6 +65,7 @@ from dragoman.names import alias_name
 from dragoman.scope import Caller
 from dragoman.store.records import ClientSession
 from dragoman.telemetry.spans import TRACE_FIELDS, continued_trace
+from dragoman.tool import ClientChannel
 from dragoman.web.bodies import MAX_BODY, read_body
 from dragoman.web.encoding import encode
 from dragoman.web.guard import CREDENTIAL, Credential, bound_hub
@@ -201,16 +202,15 @@ class McpEndpoint:
         if (wrong := _misfit(post, value)) is not None:
             await post.refuse(message.id, wrong, is_modern=True)
             return
-        context = RequestContext(post.hub, post.target, True, NoChannel(), post.headers, console=post.console)
         if message.method == "subscriptions/listen":
-            await self._listen(post, message, context)
+            await self._listen(post, message, post.context(NoChannel()))
             return
         settings = post.hub.settings
         channel = StatelessChannel(
             post.reply, message.params, settings.approval_wait, may_approve=settings.client_approvals
         )
         with post.watched(channel, cancels=True):
-            await self._answer(post, message, replace(context, channel=channel))
+            await self._answer(post, message, post.context(channel))
 
     async def _post_legacy(self, post: "_Post", message: Message) -> None:
         if isinstance(message, RpcRequest) and message.method == "initialize":
@@ -452,6 +452,10 @@ class _Post:
     reply: PostReply
     console: str | None
 
+    def context(self, channel: ClientChannel) -> RequestContext:
+        """Of a request of the 2026 era."""
+        return RequestContext(self.hub, self.target, True, channel, self.headers, console=self.console)
+
     def watched(self, channel: PostChannel, *, cancels: bool) -> DisconnectWatcher:
         say = channel.still_running if channel.wants_progress else self.reply.keep_alive
         return DisconnectWatcher(say, self.receive, cancels=cancels)
@@ -513,9 +517,10 @@ def _trace_in(message: Message) -> dict[str, str]:
 
 def _misfit(post: _Post, value: Any) -> RpcError | None:
     """Headers and body of the 2026 era must say the same."""
-    pairs = [(name.decode("latin-1"), "") for name, _ in post.scope["headers"]]
-    if (duplicated := find_duplicated_routing_header(pairs)) is not None:
-        return RpcError(HEADER_MISMATCH, f"{duplicated} header appears more than once")
+    if len(post.headers) < len(post.scope["headers"]):
+        pairs = [(name.decode("latin-1"), "") for name, _ in post.scope["headers"]]
+        if (duplicated := find_duplicated_routing_header(pairs)) is not None:
+            return RpcError(HEADER_MISMATCH, f"{duplicated} header appears more than once")
     verdict = classify_inbound_request(value, headers=post.headers)
     if isinstance(verdict, InboundLadderRejection):
         return rejected(verdict)
