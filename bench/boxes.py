@@ -91,6 +91,7 @@ async def servers(rounds: int, count: int) -> dict[str, Any]:
         for name in kinds:
             found[name] = {
                 "start_ms": round(statistics.median(one[0] for one in starts[name]), 1),
+                "best_start_ms": round(min(one[0] for one in starts[name]), 1),
                 "memory_mb": round(statistics.median(one[1] for one in starts[name]), 1),
                 "call_us": round(min(calls[name])),
             }

@@ -850,7 +850,7 @@ class Configuration(_Frozen):
         if self.network in (("full",), ("none",)):
             return self
         for place in self.network:
-            if not _PLACE.fullmatch(place):
+            if place != "full" and not _PLACE.fullmatch(place):
                 raise ValueError("network is full, none, or a list of HOST:PORT")
         return self
 

@@ -79,21 +79,32 @@ async def test_a_box_without_a_network_reaches_not_even_its_machine(tmp_path: Pa
             assert found[f"127.0.0.1:{port}"].startswith("failed")
 
 
-async def test_with_many_users_the_full_network_has_inside_addresses_for_the_operator_alone(
+async def test_with_many_users_the_full_network_has_those_inside_addresses_that_the_operator_names(
     tmp_path: Path,
 ) -> None:
     needs("bubblewrap")
     paths = (str(PROGRAM.parent),)
     async with a_service() as port, open_hub(tmp_path, multi_user=True, box_paths=paths) as hub:
         place = f"127.0.0.1:{port}"
-        await added(hub, "operators")
-        assert "hello from /" in (await called(hub, "look", "operators", connect=[place]))[place]
-        admin = hub.acting_for(replace(LOCAL_CALLER, user="ada", role="admin"))
-        await added(admin, "adas")
         asked = f"CONNECT {place} HTTP/1.1\r\n\r\n"
-        found = await called(admin, "look", "adas", connect=[place], proxy=[asked])
-        assert found[place].startswith("failed")
-        assert "inside the network" in found[asked]
+        admin = hub.acting_for(replace(LOCAL_CALLER, user="ada", role="admin"))
+        for door, name, network, is_reached in (
+            (hub, "operators", ["full"], False),
+            (hub, "named", ["full", place], True),
+            (admin, "adas", ["full"], False),
+            (admin, "evas", ["full", place], False),
+        ):
+            await added(door, name, network=network)
+            found = await called(door, "look", name, connect=[place], proxy=[asked])
+            assert ("hello from /" in found[place]) == is_reached, name
+            assert ("inside the network" in found[asked]) != is_reached, name
+        view = await hub.connectors.get("operators")
+        assert view.box is not None
+        assert view.box.network == "full without addresses inside"
+        assert [one.becomes for one in await hub.connectors.needs("operators")] == [("full", place)]
+        async with open_hub(tmp_path / "b", multi_user=True, allowed_networks=("127.0.0.0/8",)) as other:
+            await added(other)
+            assert " 200 " in (await called(other, "look", proxy=[asked]))[asked]
 
 
 @pytest.mark.parametrize("mode", ["landlock", "none"])
@@ -112,16 +123,18 @@ def test_a_rule_names_hosts_with_their_ports_and_all_below_a_name() -> None:
     assert not rule.names("api.example.com", 80)
     assert not rule.names("example.org", 8443)
     assert not rule.names("badexample.org", 8443)
-    assert rule.admits("93.184.215.14")
-    assert not rule.admits("10.0.0.1")
+    assert rule.admits("93.184.215.14", "api.example.com", 443)
+    assert not rule.admits("10.0.0.1", "api.example.com", 443)
 
 
 def test_who_is_trusted_names_inside_places_but_never_metadata() -> None:
-    rule = NetworkRule(("db:5432",), is_trusted=True)
-    assert rule.admits("10.0.0.1")
-    assert not rule.admits("169.254.169.254")
-    assert not rule.admits("fd00:ec2::254")
-    assert not NetworkRule(None, is_trusted=True).admits("10.0.0.1")
+    for rule in (NetworkRule(("db:5432",), is_trusted=True), NetworkRule(("full", "db:5432"), (), True)):
+        assert rule.admits("10.0.0.1", "db", 5432)
+        assert rule.admits("10.0.0.1", "db")
+        assert not rule.admits("10.0.0.1", "db", 22)
+        assert not rule.admits("10.0.0.1", "rebound.example.com", 5432)
+        assert not rule.admits("169.254.169.254", "db", 5432)
+        assert not rule.admits("fd00:ec2::254", "db", 5432)
 
 
 async def test_what_goes_wrong_with_one_connection_leaves_the_box_its_way_out() -> None:

@@ -1,7 +1,7 @@
 """What a boxed program has: a home that lasts, its mounts, its own environment, and nothing that loads code
 outside."""
 
-import json
+import marshal
 import os
 import subprocess
 import sys
@@ -94,7 +94,8 @@ async def test_variables_of_a_connector_load_no_code_outside_of_its_box(tmp_path
     needs("bubblewrap")
     planted = tmp_path / "planted"
     planted.mkdir()
-    (planted / "json.py").write_text(f"open({str(tmp_path / 'out')!r}, 'w')")
+    for name in ("resource", "ctypes", "json"):
+        (planted / f"{name}.py").write_text(f"open({str(tmp_path / 'out')!r}, 'w')")
     async with open_hub(tmp_path / "home") as hub:
         await added(hub, env={"PYTHONPATH": str(planted), "LD_PRELOAD": str(planted / "no.so"), "OWN": "1"})
         env = (await called(hub, "look"))["env"]
@@ -154,7 +155,7 @@ def test_a_launcher_that_cannot_make_its_namespaces_starts_nothing(tmp_path: Pat
         "write": ["/"],
     }
     file = tmp_path / "spec"
-    file.write_text(json.dumps(spec))
+    file.write_bytes(marshal.dumps(spec))
     words = [
         "bwrap",
         "--unshare-user",

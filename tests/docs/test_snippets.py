@@ -35,6 +35,8 @@ REAL = {DOCS / "start.md", README}
 # What a reader sees of them, among other things.
 SHOWN = {README: ("mcp_time_get_current_time", "Europe/Rome", "180.0", "Asia/Tokyo")}
 
+# Where a machine's mirror of packages may be: with many users what is inside is the operator's to open.
+INSIDE = "0.0.0.0/0"
 HEAD = """
 set -euo pipefail
 end() {  # a service that stops takes its address back last
@@ -82,6 +84,7 @@ def test_the_snippets_of_a_page_work(page: Path, programs: Path, tmp_path: Path)
         "DRAGOMAN_HOME": str(tmp_path / "home"),
         "DRAGOMAN_PORT": port,
         "DRAGOMAN_MODEL": "offline",
+        "DRAGOMAN_ALLOWED_NETWORKS": INSIDE,
         "NO_COLOR": "1",
     }
     for _ in range(2 if page == README else 1):

@@ -3,10 +3,9 @@
 A plan, not a process: `connections/process.py` spawns what it says and ends it.
 """
 
-import json
+import marshal
 import os
 import sys
-from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -131,8 +130,8 @@ class Box:
                 "DATA": (self.limits.memory + _MEMORY_BEYOND) * _MEGABYTE,
             },
             "namespaces": self._namespaces(channel),
-            "program": [program, *args],
-            "env": inside,
+            "program": [str(word) for word in (program, *args)],  # no subclass: they are not written
+            "env": {str(name): str(value) for name, value in inside.items()},
             "cwd": cwd,
             "filter": self._filter(),
         }
@@ -146,7 +145,7 @@ class Box:
             spec["write"] = [str(self.home), self.temporary, *written, *_DEVICES]
         given = os.memfd_create("box")
         with open(os.dup(given), "wb") as file:
-            file.write(json.dumps(spec).encode())
+            file.write(marshal.dumps(spec))
         os.lseek(given, 0, os.SEEK_SET)
         return Launch(
             words=(sys.executable, "-I", "-S", str(_PROGRAM), str(given)),
@@ -168,12 +167,12 @@ class Box:
             wanted |= {"listen": self.rule.listen, "hand_over": channel}
         return wanted
 
-    def _filter(self) -> str:
+    def _filter(self) -> bytes:
         if not is_known_machine():
-            return ""
+            return b""
         # Without namespaces, who may not open a socket reaches no service of the machine and no network.
         has_own = self.mode == "bubblewrap"
-        return b64encode(system_call_filter(shared=has_own, internet=has_own or self.has_network)).decode()
+        return system_call_filter(shared=has_own, internet=has_own or self.has_network)
 
     def _bubblewrap(self, env: Mapping[str, str], cwd: str) -> list[str]:
         words = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]

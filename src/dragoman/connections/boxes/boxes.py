@@ -12,7 +12,7 @@ from dragoman.connections.addresses import read_networks
 from dragoman.connections.boxes import machine
 from dragoman.connections.boxes.box import Box, PackageCache
 from dragoman.connections.boxes.homes import BoxHomes
-from dragoman.connections.boxes.network import NetworkDecision, NetworkRule, NetworkUse
+from dragoman.connections.boxes.network import FULL, NetworkDecision, NetworkRule, NetworkUse
 from dragoman.connections.boxes.visible_paths import (
     Mount,
     certificate_paths,
@@ -132,7 +132,7 @@ class Boxes:
                 f"this machine cannot box a program, so none is started for others ({missing})",
                 hint=f"{machine.INSTALL}, or set {UNBOXED}",
             )
-        if mode != "bubblewrap" and configuration.network not in (("full",), ("none",)):
+        if mode != "bubblewrap" and configuration.network != ("none",) and FULL not in configuration.network:
             raise InvalidConfig(
                 f"a list of places cannot be enforced with the sandbox {mode!r}: only bubblewrap can",
                 hint=f"{machine.INSTALL}, or set network to full or none",
@@ -157,7 +157,7 @@ class Boxes:
         if mode == "none":
             return None
         rule = self._rule(configuration, is_trusted=is_trusted)
-        if rule is not None and mode != "bubblewrap" and not self._allow_unboxed:
+        if rule is not None and mode != "bubblewrap" and not (self._allow_unboxed or is_trusted):
             raise InvalidConfig(
                 f"inside addresses cannot be refused with the sandbox {mode!r}: only bubblewrap can",
                 hint=f"{machine.INSTALL}, set network to none, or set {UNBOXED}",
@@ -219,8 +219,8 @@ class Boxes:
             lacks = "; ".join(f"{way.mode}: {way.missing}" for way in machine.ways() if way.missing)
             missing = missing or (is_trusted and self._left_alone(configuration)) or lacks
         network = ", ".join(configuration.network)
-        if mode == "bubblewrap" and not is_trusted and configuration.network == ("full",):
-            network = "full, without addresses inside"
+        if mode == "bubblewrap" and self._is_multi_user and FULL in configuration.network:
+            network = network.replace(FULL, "full without addresses inside", 1)
         mounts = tuple(read_mount(text).text for text in configuration.mounts)
         use = self._uses.get(connector.id, NetworkUse())
         return BoxFacts(mode, network, mounts, missing, use.sent, use.received)
@@ -238,11 +238,12 @@ class Boxes:
         may_mount = not self._is_multi_user or connector.origin != "people"
         found = self.named(configuration) if may_mount else []
         found += self._refused_paths(configuration, said) if may_mount else ()
-        places = tuple(one for one in configuration.network if one != "full")
-        found += [
-            BoxNeed("network", place, f"was refused {place}", (*places, place))
-            for place in sorted(self._refused.get(connector.id, set()) - {*places})
-        ]
+        places = configuration.network
+        if may_mount or FULL not in places:  # else no setting of theirs opens what is inside
+            found += [
+                BoxNeed("network", place, f"was refused {place}", (*places, place))
+                for place in sorted(self._refused.get(connector.id, set()) - {*places})
+            ]
         return tuple(found)
 
     def named(self, configuration: Configuration) -> list[BoxNeed]:
@@ -301,15 +302,11 @@ class Boxes:
         self.homes.clear(connector)
 
     def _rule(self, configuration: Configuration, *, is_trusted: bool) -> NetworkRule | None:
-        """None where the machine's own network is open to it, or none at all: what the operator answers for
-        installs itself from a mirror inside, and serves what is inside.
-        """
-        if configuration.network == ("none",) or (
-            configuration.network == ("full",) and (is_trusted or not self._is_multi_user)
-        ):
+        """None where the machine's own network is open to it, as to one person's, or none at all."""
+        is_open = FULL in configuration.network and not self._is_multi_user
+        if configuration.network == ("none",) or is_open:
             return None
-        places = None if configuration.network == ("full",) else configuration.network
-        return NetworkRule(places, self._allowed, is_trusted)
+        return NetworkRule(configuration.network, self._allowed, is_trusted)
 
     def _caches(self, program: str, home: Path) -> tuple[PackageCache, ...]:
         runner = _RUNNERS.get(PurePath(program).name)

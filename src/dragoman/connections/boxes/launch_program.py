@@ -1,32 +1,32 @@
 """Becomes a boxed server: sets limits, leaves what must be left, and executes. Run as a program, without
-site-packages; what it does is in a JSON object behind the descriptor that its argument names.
+site-packages; what it does is in an object (of `marshal`) behind the descriptor that its argument names.
 
-Nothing of the server runs before the box is closed, and none of its variables are set here before.
+Nothing of the server runs before the box is closed, and none of its variables are set here before. Every
+start waits for what is imported here: a module that only some boxes need is imported where they do.
 """
 
-import array
-import base64
-import ctypes
-import fcntl
-import json
+from __future__ import annotations
+
+import marshal
 import os
 import resource
-import socket
-import struct
 import sys
-from typing import Any
+
+TYPE_CHECKING = False  # as of `typing`, whose import takes longer than all else that is done here
+if TYPE_CHECKING:
+    import ctypes
+    from typing import Any
 
 _NEWNS, _NEWUSER, _NEWNET = 0x00020000, 0x10000000, 0x40000000
 _NO_NEW_PRIVILEGES, _DROP_CAPABILITY, _SET_SECCOMP, _FILTER = 38, 24, 22, 2
 _CREATE_RULESET, _ADD_RULE, _RESTRICT = 444, 445, 446
 _EXECUTE, _READ_FILE, _READ_DIRECTORY = 1 << 0, 1 << 2, 1 << 3
 _OF_FILES = (1 << 0) | (1 << 1) | (1 << 2) | (1 << 14) | (1 << 15)
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def main() -> None:
     with open(int(sys.argv[1]), "rb") as file:
-        spec: dict[str, Any] = json.load(file)
+        spec: dict[str, Any] = marshal.load(file)  # noqa: S302 - from who started this, the same Python
     try:
         _limit(spec["limits"])
         if spec["namespaces"]:
@@ -49,25 +49,32 @@ def _limit(limits: dict[str, int]) -> None:
 
 def _enter_namespaces(wanted: dict[str, Any]) -> None:
     """A network with nothing but what is listened on here, and package caches whose writes are its own."""
+    import ctypes
+
+    libc = _libc()
     uid, gid = os.getuid(), os.getgid()
     listen, overlays = wanted.get("listen"), wanted.get("overlays", [])
     flags = _NEWUSER | (_NEWNET if listen is not None else 0) | (_NEWNS if overlays else 0)
-    _checked(_libc.unshare(flags))
+    _checked(libc.unshare(flags))
     for name, text in (("setgroups", "deny"), ("uid_map", f"1000 {uid} 1"), ("gid_map", f"1000 {gid} 1")):
         file = os.open(f"/proc/self/{name}", os.O_WRONLY)
         os.write(file, text.encode())
         os.close(file)
     if overlays:
-        _checked(_libc.mount(b"none", b"/", None, ctypes.c_ulong(0x4000 | 0x40000), None))  # private, all
+        _checked(libc.mount(b"none", b"/", None, ctypes.c_ulong(0x4000 | 0x40000), None))  # private, all
     for lower, upper, work, place in overlays:
         options = f"lowerdir={lower},upperdir={upper},workdir={work},userxattr".encode()
-        _checked(_libc.mount(b"overlay", place.encode(), b"overlay", ctypes.c_ulong(0x2 | 0x4), options))
+        _checked(libc.mount(b"overlay", place.encode(), b"overlay", ctypes.c_ulong(0x2 | 0x4), options))
     if listen is not None:
         _hand_over(listen, int(wanted["hand_over"]))
 
 
 def _hand_over(addresses: list[list[Any]], channel: int) -> None:
     """Sockets that listen in the new network, for who accepts outside of it."""
+    import fcntl
+    import socket
+    import struct
+
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         fcntl.ioctl(control, 0x8914, struct.pack("16sH14x", b"lo", 0x1 | 0x40))  # up, and running
     _own_every_address()
@@ -79,7 +86,7 @@ def _hand_over(addresses: list[list[Any]], channel: int) -> None:
         one.bind((host, port))
         one.listen(128)
         sockets.append(one)
-    fds = array.array("i", [one.fileno() for one in sockets])
+    fds = struct.pack(f"{len(sockets)}i", *(one.fileno() for one in sockets))
     with socket.socket(fileno=channel) as out:
         out.sendmsg([b"ready"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
     for one in sockets:
@@ -88,6 +95,9 @@ def _hand_over(addresses: list[list[Any]], channel: int) -> None:
 
 def _own_every_address() -> None:
     """`ip route add local 0.0.0.0/0 dev lo`: a connection to anywhere arrives at what listens here."""
+    import socket
+    import struct
+
     device = struct.pack("HHI", 8, 4, 1)  # the attribute of the outgoing device: lo is always the first
     route = struct.pack("BBBBBBBBI", socket.AF_INET, 0, 0, 0, 255, 4, 254, 2, 0) + device
     head = struct.pack("IHHII", 16 + len(route), 24, 0x1 | 0x4 | 0x400, 1, 0)
@@ -102,7 +112,7 @@ def _become_bubblewrap(spec: dict[str, Any]) -> None:
     """Its options, the variables among them, are behind a descriptor: no process list shows them."""
     words: list[str] = [*spec["bubblewrap"]]
     if spec["filter"]:
-        words += ["--seccomp", str(_held(base64.b64decode(spec["filter"])))]
+        words += ["--seccomp", str(_held(spec["filter"]))]
     args = _held(b"".join(word.encode(errors="surrogateescape") + b"\0" for word in words))
     program = spec["launcher"]
     os.execve(program, [program, "--args", str(args), "--", *spec["program"]], dict(os.environ))  # noqa: S606
@@ -110,27 +120,35 @@ def _become_bubblewrap(spec: dict[str, Any]) -> None:
 
 def _become_confined(spec: dict[str, Any]) -> None:
     """The same process, with less: files by landlock, calls by seccomp."""
+    import ctypes
+    import struct
+
+    libc = _libc()
     os.chdir(spec["cwd"])
     for capability in range(64):  # with nothing left to be given, what it executes has none, root's included
-        if _libc.prctl(_DROP_CAPABILITY, capability, 0, 0, 0) < 0:
+        if libc.prctl(_DROP_CAPABILITY, capability, 0, 0, 0) < 0:
             break
-    _checked(_libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
+    _checked(libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
     _landlock(spec["read"], spec["write"])
     if spec["filter"]:
-        code = base64.b64decode(spec["filter"])
+        code: bytes = spec["filter"]
         buffer = ctypes.create_string_buffer(code, len(code))
         program = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(buffer))
-        _checked(_libc.prctl(_SET_SECCOMP, _FILTER, program, 0, 0))
+        _checked(libc.prctl(_SET_SECCOMP, _FILTER, program, 0, 0))
     os.execve(spec["program"][0], spec["program"], spec["env"])  # noqa: S606
 
 
 def _landlock(read: list[str], write: list[str]) -> None:
-    version = _libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), 1)
+    import ctypes
+    import struct
+
+    libc = _libc()
+    version = libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), 1)
     files = (1 << (16 if version >= 5 else 15 if version >= 3 else 14 if version >= 2 else 13)) - 1
     # Version 6 adds abstract sockets and signals to what does not reach outside.
     attributes = struct.pack("QQQ", files, 0, 3) if version >= 6 else struct.pack("Q", files)
     ruleset = _checked(
-        _libc.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint(0))
+        libc.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint(0))
     )
     looks = _EXECUTE | _READ_FILE | _READ_DIRECTORY
     for paths, rights in ((read, looks), (write, files)):
@@ -141,9 +159,9 @@ def _landlock(read: list[str], write: list[str]) -> None:
                 continue  # a system lacks some of them
             allowed = rights if os.path.isdir(path) else rights & _OF_FILES
             rule = struct.pack("=Qi", allowed & files, fd)
-            _checked(_libc.syscall(_ADD_RULE, ctypes.c_int(ruleset), 1, rule, ctypes.c_uint(0)))
+            _checked(libc.syscall(_ADD_RULE, ctypes.c_int(ruleset), 1, rule, ctypes.c_uint(0)))
             os.close(fd)
-    _checked(_libc.syscall(_RESTRICT, ctypes.c_int(ruleset), ctypes.c_uint(0)))
+    _checked(libc.syscall(_RESTRICT, ctypes.c_int(ruleset), ctypes.c_uint(0)))
     os.close(ruleset)
 
 
@@ -155,8 +173,16 @@ def _held(data: bytes) -> int:
     return fd
 
 
+def _libc() -> ctypes.CDLL:
+    import ctypes
+
+    return ctypes.CDLL(None, use_errno=True)
+
+
 def _checked(result: int) -> int:
     if result < 0:
+        import ctypes
+
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
     return result

@@ -22,6 +22,7 @@ from dragoman.telemetry.logs import get_logger
 
 PROXY = ("127.0.0.1", 3128)
 NAMES = ("127.0.0.1", 53)
+FULL = "full"
 # What programs connect to without a proxy where everything public is open.
 _USUAL_PORTS = (
     *(22, 25, 80, 110, 143, 389, 443, 465, 587, 636, 993, 995, 1433, 3306, 5432, 5671, 5672, 6379),
@@ -41,20 +42,19 @@ _NOT_FOUND, _ADDRESS, _INTERNET = 3, 1, 1
 
 @dataclass(frozen=True, slots=True)
 class NetworkRule:
-    """Where a box may go. `places` are HOST:PORT, `*.` for all below a name; None is everywhere public.
+    """Where a box may go. `places` are HOST:PORT, `*.` for all below a name; `full` is everywhere public.
 
     What is inside is reached only where it is named and who names it is trusted; metadata of clouds never.
     """
 
-    places: tuple[str, ...] | None = None
+    places: tuple[str, ...] = (FULL,)
     allowed: tuple[Network, ...] = ()
     is_trusted: bool = False
 
     @property
     def ports(self) -> tuple[int, ...]:
-        if self.places is None:
-            return _USUAL_PORTS
-        return tuple(dict.fromkeys(int(place.rpartition(":")[2]) for place in self.places))
+        named = (int(place.rpartition(":")[2]) for place in self.places if place != FULL)
+        return tuple(dict.fromkeys((*(_USUAL_PORTS if FULL in self.places else ()), *named)))
 
     @property
     def listen(self) -> tuple[tuple[str, int], ...]:
@@ -62,20 +62,24 @@ class NetworkRule:
 
     def names(self, host: str, port: int | None = None) -> bool:
         """Whether a name may be looked up, and reached at this port."""
-        if self.places is None:
-            return True
+        return FULL in self.places or self.lists(host, port)
+
+    def lists(self, host: str, port: int | None) -> bool:
+        """Whether it is named, beside `full`."""
         for place in self.places:
+            if place == FULL:
+                continue
             name, _, number = place.lower().rpartition(":")
             is_it = host.endswith(name[1:]) if name.startswith("*.") else host == name
             if is_it and port in (None, int(number)):
                 return True
         return False
 
-    def admits(self, address: str) -> bool:
+    def admits(self, address: str, host: str, port: int | None = None) -> bool:
         """For the numeric address that is about to be connected to, of a name that it `names`."""
         if may_be_reached(address, self.allowed):
             return True
-        return self.is_trusted and self.places is not None and not is_metadata(address)
+        return self.is_trusted and self.lists(host, port) and not is_metadata(address)
 
 
 @dataclass(slots=True)
@@ -203,7 +207,7 @@ class BoxProxy:
         except (OSError, UnicodeError):
             raise Refusal(f"{host} is not known") from None
         addresses = list(dict.fromkeys(str(info[4][0]) for info in found))
-        admitted = [address for address in addresses if self._rule.admits(address)]
+        admitted = [address for address in addresses if self._rule.admits(address, host, port)]
         if not admitted:
             self._decide(host, port, "it leads to an address inside the network")
         self._decide(host, port)
@@ -238,7 +242,7 @@ class BoxProxy:
         except (OSError, UnicodeError):
             return []
         addresses = [
-            one for one in dict.fromkeys(str(info[4][0]) for info in found) if self._rule.admits(one)
+            one for one in dict.fromkeys(str(info[4][0]) for info in found) if self._rule.admits(one, host)
         ]
         for address in addresses:
             self._known.setdefault(address, set()).add(host)
@@ -261,7 +265,7 @@ class BoxProxy:
         """A connection to an address: it means the name that we gave the address for, or itself."""
         address, port = ours.getsockname()[:2]
         hosts = [*self._known.get(address, ()), address]
-        host = next((one for one in hosts if self._rule.names(one, port)), hosts[0])
+        host = next((one for one in hosts if self._rule.lists(one, port)), hosts[0])
         with await self._reached(host, port) as theirs:
             await self._joined(ours, theirs)
 

@@ -7,6 +7,7 @@ another way take it. What is not listed stays open: a program of the world needs
 import errno
 import platform
 import struct
+from functools import cache
 
 _CLONE_NEW = 0x7E020000 | 0x00000080  # every CLONE_NEW… flag, that of time included
 _TERMINAL = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX: typing into somebody else's terminal
@@ -94,6 +95,7 @@ def is_known_machine() -> bool:
     return platform.machine() in _AUDIT
 
 
+@cache
 def system_call_filter(*, shared: bool = True, internet: bool = True) -> bytes:
     """The filter; `shared` leaves open what leads to others of the machine where no namespace is between."""
     column = list(_AUDIT).index(platform.machine())
