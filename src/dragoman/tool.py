@@ -13,7 +13,7 @@ from unicodedata import category
 import orjson
 
 from dragoman.connector import Pin, Policy
-from dragoman.errors import DragomanError, InvalidArguments
+from dragoman.errors import DragomanError, InputRequired, InvalidArguments
 from dragoman.hints import Hinted
 from dragoman.hook_rule import BundleRules
 from dragoman.scope import Caller, Way
@@ -240,6 +240,32 @@ class ClientChannel(Protocol):
     async def ask(self, method: str, params: Mapping[str, Any], connector: str) -> Mapping[str, Any]:
         """Its answer to the connector's server. Raises `InputRequired` when it cannot be asked."""
         ...
+
+
+class NoChannel:
+    """Fills `ClientChannel` where nothing is told and nobody asked; the others are made from it."""
+
+    capabilities: Mapping[str, Any] = {}
+    meta: Mapping[str, Any] = {}
+    inputs: Mapping[str, Any] = {}
+    retries = False
+    wants_progress = False
+    patience: float | None = None
+    approves = False
+    approval_wait: float | None = None
+
+    def __init__(self) -> None:
+        self.approval: str | None = None
+        self.pending: Mapping[str, Any] | None = None
+        self.refused: tuple[int, str, Any] | None = None
+        self.admitted: AdmittedCall | None = None
+        self.continues: AdmittedCall | None = None
+
+    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        return None
+
+    async def ask(self, method: str, params: Mapping[str, Any], connector: str) -> Mapping[str, Any]:
+        raise InputRequired(f"this client cannot be asked for {method}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

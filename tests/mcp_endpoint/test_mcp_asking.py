@@ -10,11 +10,11 @@ import pytest
 from mcp_types import ElicitResult
 
 from doors import META, Door, open_door
-from dragoman.mcp_endpoint.channels import NoChannel
 from dragoman.mcp_endpoint.request_context import RequestContext
 from dragoman.mcp_endpoint.request_states import RequestState, RequestStates
 from dragoman.mcp_endpoint.views import EndpointTarget
 from dragoman.scope import Caller
+from dragoman.tool import NoChannel
 from patience import deadline, patient
 from servers.hubs import open_hub, until
 from servers.processes import HERE, HttpProcess

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 from dragoman.agent import Agent, AgentKind, Exposure
 from dragoman.agents.catalog_offers import CatalogOffers, CodeOffers, NativeOffers, SearchOffers
 from dragoman.agents.delegation_offers import DEEPEST
-from dragoman.agents.earlier_offers import EarlierOffers
 from dragoman.agents.exposure import Arm, ExposureChoice, ExposureInputs, checked_exposure, choose
 from dragoman.agents.fences import has_fence
 from dragoman.agents.models import ModelChoice, Models
 from dragoman.agents.offers import Offers
-from dragoman.agents.plan_offers import PersonOffers, PlanOffers
+from dragoman.agents.plan_offers import EarlierOffers, PersonOffers, PlanOffers
 from dragoman.agents.prompts import instructions_for, situation
 from dragoman.agents.rollout import RolloutArms
 from dragoman.agents.work_context import WorkContext

@@ -23,11 +23,11 @@ from pydantic_ai.messages import (
 )
 
 from dragoman.agents.fences import fenced
+from dragoman.agents.plan_offers import READ_EARLIER
 from dragoman.agents.prices import window_of
 from dragoman.run import Message
 from dragoman.tokens import count_tokens
 
-READ_EARLIER = "read_earlier"
 _LONGEST_TEXT = 20_000
 _IMAGE = 1_500  # tokens, about what providers count for a large one
 _SHARE = 3  # of a window, one part of so many; tools, the request and the answer need the others

@@ -1,4 +1,4 @@
-"""What an agent says while it works: `state_plan`, which tools it will use and why; `ask_person`."""
+"""What an agent has beside tools: `state_plan`, which it will use and why; `ask_person`; `read_earlier`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -9,6 +9,7 @@ from dragoman.agents.prompts import planning, working
 from dragoman.agents.work_context import WorkContext
 from dragoman.errors import InvalidArguments, NobodyAnswered
 
+READ_EARLIER = "read_earlier"
 _SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {
@@ -33,6 +34,11 @@ _SCHEMA: Mapping[str, Any] = {
 }
 _MOST_STEPS = 50
 ASK_PERSON = "ask_person"
+_EARLIER_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"handle": {"type": "string", "description": "as it is named, for example 41.2"}},
+    "required": ["handle"],
+}
 
 
 class PlanOffers:
@@ -121,6 +127,33 @@ class PersonOffers:
                 schema=_QUESTION_SCHEMA,
                 perform=ask,
                 is_own_words=True,
+            )
+        ]
+
+    async def instructions(self, work: WorkContext) -> str:
+        return ""
+
+
+class EarlierOffers:
+    """Fills `Offers`: what a tool brought in an earlier run of the thread, which the history only names."""
+
+    async def list(self, work: WorkContext) -> Sequence[Offer]:
+        async def read(arguments: Mapping[str, Any], attempt: OfferCall) -> ToolReply:
+            handle = str(arguments.get("handle") or "").strip()
+            found = await work.services.earlier_result(handle)
+            if found is None:
+                why = f"There is no earlier result {handle[:40]!r}. Use one as it is named, or call the tool."
+                return ToolReply(content=why, ok=False, code="not_found", is_own_words=True)
+            return ToolReply(content=found.content, contexts=found.contexts)
+
+        if not work.names_earlier:
+            return []
+        return [
+            Offer(
+                name=READ_EARLIER,
+                description="Shows a result of before again, whole. It may be out of date by now.",
+                schema=_EARLIER_SCHEMA,
+                perform=read,
             )
         ]
 

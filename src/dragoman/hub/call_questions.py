@@ -15,7 +15,7 @@ from dragoman.events import Event
 from dragoman.run import Question
 from dragoman.scope import Caller
 from dragoman.telemetry.logs import get_logger
-from dragoman.tool import AdmittedCall, Elicitation, OnElicitation, OnProgress, Progress
+from dragoman.tool import Elicitation, NoChannel, OnElicitation, OnProgress, Progress
 
 if TYPE_CHECKING:
     from dragoman.hub.runtime import Runtime
@@ -24,24 +24,13 @@ MOST_OPEN = 200  # questions of one user: nobody reads more, and no server may f
 _BOTH_MODES: Mapping[str, Any] = {"elicitation": {"form": {}, "url": {}}}
 
 
-class CallbackChannel:
+class CallbackChannel(NoChannel):
     """Fills `ClientChannel` with functions of whoever calls. They decide how long they wait for a person."""
-
-    meta: Mapping[str, Any] = {}
-    inputs: Mapping[str, Any] = {}
-    retries = False
-    patience: float | None = None
-    approves = False
-    approval_wait: float | None = None
-    approval: str | None = None
-    pending: Mapping[str, Any] | None = None
-    refused: tuple[int, str, Any] | None = None
-    admitted: AdmittedCall | None = None
-    continues: AdmittedCall | None = None
 
     def __init__(
         self, tool: str, on_progress: OnProgress | None, on_elicitation: OnElicitation | None
     ) -> None:
+        super().__init__()
         self._tool = tool
         self._on_progress = on_progress
         self._on_elicitation = on_elicitation

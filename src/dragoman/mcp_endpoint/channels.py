@@ -10,7 +10,7 @@ from mcp_types import CLIENT_CAPABILITIES_META_KEY
 from dragoman.errors import InputRequired
 from dragoman.mcp_endpoint.messages import Params, RpcError, notification_message
 from dragoman.mcp_endpoint.sessions import EndpointSession
-from dragoman.tool import AdmittedCall, passed_on
+from dragoman.tool import NoChannel, passed_on
 
 _ASKED_BY = {
     "elicitation/create": "elicitation",
@@ -63,32 +63,6 @@ def signed(params: Params, connector: str) -> Params:
     """The question with who asks it: the client knows only Dragoman, its person must know more."""
     message = params.get("message")
     return {**params, "message": f"[{connector}] {message}"} if isinstance(message, str) else params
-
-
-class NoChannel:
-    """For requests that nothing is told about, and that ask nothing."""
-
-    capabilities: Mapping[str, Any] = _NOTHING
-    meta: Mapping[str, Any] = _NOTHING
-    inputs: Mapping[str, Any] = _NOTHING
-    retries = False
-    wants_progress = False
-    patience: float | None = None
-    approves = False
-    approval_wait: float | None = None
-
-    def __init__(self) -> None:
-        self.approval: str | None = None
-        self.pending: Mapping[str, Any] | None = None
-        self.refused: tuple[int, str, Any] | None = None
-        self.admitted: AdmittedCall | None = None
-        self.continues: AdmittedCall | None = None
-
-    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        return None
-
-    async def ask(self, method: str, params: Params, connector: str) -> Params:
-        raise InputRequired(f"this client cannot be asked for {method}")
 
 
 class ProgressWriter:

@@ -23,13 +23,13 @@ from dragoman.connections.server_tasks import EXTENSION, RELATED
 from dragoman.errors import DragomanError, InputRequired
 from dragoman.hub import clients_of
 from dragoman.hub.door_clients import DoorClients
-from dragoman.mcp_endpoint.channels import NoChannel, SessionChannel, can_answer, has_forms, signed
+from dragoman.mcp_endpoint.channels import SessionChannel, can_answer, has_forms, signed
 from dragoman.mcp_endpoint.messages import Params, RpcError, RpcRequest
 from dragoman.mcp_endpoint.methods import McpMethods, stamped, told
 from dragoman.mcp_endpoint.notifications import Tell
 from dragoman.mcp_endpoint.request_context import RequestContext
 from dragoman.mcp_endpoint.sessions import CANCELLED
-from dragoman.tool import ClientChannel
+from dragoman.tool import ClientChannel, NoChannel
 from dragoman.web.encoding import encode
 
 METHODS = frozenset({"tasks/get", "tasks/list", "tasks/result", "tasks/cancel", "tasks/update"})

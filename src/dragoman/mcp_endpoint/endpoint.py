@@ -31,7 +31,6 @@ from dragoman.errors import CallerFault, Denied, DragomanError, NotFound
 from dragoman.hints import speaking
 from dragoman.hub import BoundHub, Hub, clients_of, logins_of
 from dragoman.mcp_endpoint.channels import (
-    NoChannel,
     PostChannel,
     SessionChannel,
     StatelessChannel,
@@ -65,7 +64,7 @@ from dragoman.names import alias_name
 from dragoman.scope import Caller
 from dragoman.store.records import ClientSession
 from dragoman.telemetry.spans import TRACE_FIELDS, continued_trace
-from dragoman.tool import ClientChannel
+from dragoman.tool import ClientChannel, NoChannel
 from dragoman.web.bodies import MAX_BODY, read_body
 from dragoman.web.encoding import encode
 from dragoman.web.guard import CREDENTIAL, Credential, bound_hub

@@ -37,7 +37,7 @@ from dragoman.runs.previews import Previews
 from dragoman.runs.repeated_calls import Repetition, find_repetition
 from dragoman.runs.run_family import RunFamily
 from dragoman.runs.run_log import log_offered
-from dragoman.tool import AdmittedCall, Elicitation
+from dragoman.tool import Elicitation, NoChannel
 
 _ANYTHING = SchemaValidator(core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema()))
 # Each try waits for what is away: for NATS, ten seconds.
@@ -325,21 +325,10 @@ class _JournalObserver:
             await self._performance.departs(self._key)
 
 
-class _RunChannel:
+class _RunChannel(NoChannel):
     """Fills `ClientChannel` for one call of a run: followers hear of progress, a person answers."""
 
-    meta: Mapping[str, Any] = {}
-    inputs: Mapping[str, Any] = {}
-    retries = False
     wants_progress = True
-    patience: float | None = None
-    approves = False
-    approval_wait: float | None = None
-    approval: str | None = None
-    pending: Mapping[str, Any] | None = None
-    refused: tuple[int, str, Any] | None = None
-    admitted: AdmittedCall | None = None
-    continues: AdmittedCall | None = None
 
     def __init__(
         self,
@@ -348,6 +337,7 @@ class _RunChannel:
         attempt: OfferCall,
         observer: _JournalObserver,
     ) -> None:
+        super().__init__()
         self.capabilities: Mapping[str, Any] = {"elicitation": {"form": {}, "url": {}}}
         self._performance = performance
         self._work = work
