@@ -21,7 +21,7 @@ from pydantic_ai.toolsets import AbstractToolset
 from typer.main import get_command
 
 import dragoman
-from dragoman.api.app import _operations as rest_operations
+from dragoman.api.operations_app import operations
 from dragoman.cli.root import app
 from dragoman.errors import DragomanError
 from dragoman.events import EventKind
@@ -118,7 +118,7 @@ def value_of(option: Any) -> str:
 
 @cache
 def openapi() -> dict[str, Any]:
-    return rest_operations().openapi()
+    return operations().openapi()
 
 
 def rest_page() -> str:

@@ -12,17 +12,19 @@ import signal
 import socket
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import ExitStack, contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from starlette.types import Receive, Scope, Send
 
 from dragoman.api import Api
-from dragoman.console import Console, is_console_path
+from dragoman.console import BrowserSessions, is_console_path
 from dragoman.errors import Conflict, DragomanError, InvalidConfig, NotFound
 from dragoman.hub import Hub
 from dragoman.identity.authenticated import ALL_SCOPES
 from dragoman.identity.authenticator import AuthenticatedCaller
-from dragoman.mcp_endpoint import McpEndpoint
+from dragoman.loading import beside
 from dragoman.private_files import locked, make_private_directory, write_whole
 from dragoman.settings import Settings
 from dragoman.telemetry.redaction import Redactor
@@ -33,12 +35,56 @@ from dragoman.web.problems import problem
 from dragoman.web.protected_resources import ProtectedResources
 from dragoman.web.service_token import ServiceToken
 
+if TYPE_CHECKING:
+    from dragoman.console.app import Console
+    from dragoman.mcp_endpoint import McpEndpoint
+
 # Requests under way get this long to finish; the hub then has the rest of its ten seconds.
 LAST_REQUESTS = 3.0
 # A process that cannot work any more says so at `/ready` for so long: requests are sent elsewhere then.
 LAST_PROBES = 2.0
 # What a process answers whatever its roles are.
 PROBES = frozenset({"/health", "/ready", "/metrics"})
+
+
+class HttpDoor(Protocol):
+    """`stop` ends its streams, so that their connections can close."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+    def stop(self) -> None: ...
+
+
+_Door = TypeVar("_Door", bound=HttpDoor)
+
+
+class LateDoor(Generic[_Door]):
+    """A door that is made with the first request for it: its `module` is loaded beside the loop.
+
+    Whoever never asks for pages, or for MCP, neither waits nor has memory taken for them.
+    """
+
+    def __init__(self, module: str, make: Callable[[], _Door]) -> None:
+        self._module = module
+        self._make = make
+        self._door: _Door | None = None
+        self._is_stopping = False
+
+    async def opened(self) -> _Door:
+        if self._door is None:
+            await beside(lambda: import_module(self._module))
+        if self._door is None:  # of all who waited the first makes it
+            self._door = self._make()
+            if self._is_stopping:
+                self._door.stop()
+        return self._door
+
+    def stop(self) -> None:
+        self._is_stopping = True
+        if self._door is not None:
+            self._door.stop()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await (self._door or await self.opened())(scope, receive, send)
 
 
 class Doors:
@@ -48,18 +94,30 @@ class Doors:
         self._hub = hub
         self._token = ServiceToken(hub.settings)
         self._api = api or Api(hub)
-        self._mcp = McpEndpoint(hub, has_console=True)
+        hub.expect_people()  # those of a door that is not made yet
+        self.mcp = LateDoor("dragoman.mcp_endpoint", self._make_mcp)
         is_secure = (hub.settings.public_url or "").startswith("https://")
-        self.console = Console(hub, self._admit, is_secure=is_secure)
+        self.sessions = BrowserSessions.of(hub, self._admit, is_secure=is_secure)
+        self.console = LateDoor("dragoman.console.app", self._make_console)
 
     def stop(self) -> None:
         self._api.stop()
-        self._mcp.stop()
+        self.mcp.stop()
         self.console.stop()
+
+    def _make_mcp(self) -> "McpEndpoint":
+        from dragoman.mcp_endpoint import McpEndpoint
+
+        return McpEndpoint(self._hub, has_console=True)
+
+    def _make_console(self) -> "Console":
+        from dragoman.console.app import Console
+
+        return Console(self._hub, self.sessions)
 
     async def sign_in_code(self) -> str:
         """Works once, and signs in who runs the service."""
-        return await self.console.sessions.make_link(self._token.current, self._hub.caller, most=None)
+        return await self.sessions.make_link(self._token.current, self._hub.caller, most=None)
 
     async def _admit(self, token: str) -> AuthenticatedCaller:
         """The service's own token stands for who runs it; any other is a key or a token of its user."""
@@ -74,7 +132,7 @@ class Doors:
                 NotFound("this process opens no doors", hint="ask one with `doors` in its DRAGOMAN_ROLES")
             )
         elif path == "/mcp" or path.startswith("/mcp/"):
-            door = self._mcp
+            door = self.mcp
         else:
             door = self.console if is_console_path(path) else self._api
         with continued_trace(_trace_of(scope)):

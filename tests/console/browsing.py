@@ -103,7 +103,7 @@ class Console:
 
     async def _sign_in(self, context: BrowserContext, key: str | None) -> None:
         """By a link that works once, like the one that `serve` prints."""
-        sessions = self.live.doors.console.sessions
+        sessions = self.live.doors.sessions
         code = await sessions.make_link(key or self.live.token, self.live.hub.caller)
         page = await context.new_page()
         await page.goto(f"{self.url}/sign-in?code={code}")

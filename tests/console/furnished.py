@@ -9,7 +9,7 @@ from typing import Any
 
 from console.browsing import Console
 from console.speaking import Speaker
-from dragoman.console.pages import PLACES
+from dragoman.console.places import PLACES
 from dragoman.tool import Annotations
 from logins.client_flow import Client, Person
 from servers.hubs import quick, until

@@ -30,7 +30,7 @@ async def asked(live: Live, method: str, path: str, **options: Any) -> tuple[int
 
 
 async def cookie_of(live: Live, token: str | None = None) -> str:
-    code = await live.doors.console.sessions.make_link(token or live.token, live.hub.caller)
+    code = await live.doors.sessions.make_link(token or live.token, live.hub.caller)
     _, headers, _ = await asked(live, "GET", f"/sign-in?code={code}")
     return headers["Set-Cookie"].partition(";")[0]
 
@@ -338,7 +338,7 @@ async def test_without_a_client_there_is_no_way_to_the_issuer(tmp_path: Path) ->
 async def test_while_the_store_is_away_only_sessions_that_were_seen_open_go_on(tmp_path: Path) -> None:
     async with open_service(tmp_path) as live:
         used, ended, unknown = [(await cookie_of(live)).partition("=")[2] for _ in range(3)]
-        sessions = live.doors.console.sessions
+        sessions = live.doors.sessions
         assert await sessions.admission_of(used) is not None
         request = Request({"type": "http", "headers": [(b"cookie", f"{COOKIE}={ended}".encode())]})
         session = await sessions.find(request)

@@ -13,7 +13,7 @@ from console.browsing import Console, OpenConsole
 from console.payloads import PAYLOADS, TEXT, TRACES, chunks
 from console.speaking import Speaker
 from discovery.registry_server import open_registry, server
-from dragoman.console.pages import PLACES
+from dragoman.console.places import PLACES
 from dragoman.scope import Caller
 from dragoman.tool import Annotations, RawResult, ToolDefinition
 from servers.hubs import quick, until

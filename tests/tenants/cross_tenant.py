@@ -18,9 +18,9 @@ import asgi
 from population import ID, MARK, Tenant, Town
 from sqlalchemy import select
 from starlette.responses import Response
-from starlette.routing import Route
 from visits import SLUGS, TOOLS, Visits, likelihood
 
+from dragoman.console.app import ROUTES
 from dragoman.console.sessions import COOKIE
 from dragoman.events import Event
 from dragoman.scope import Caller
@@ -143,8 +143,7 @@ class CrossTenantRequests:
         self._watch = watch
         self._visits = Visits(town, document)
         self._apps = cycle([build_app(node.hub, node.doors) for node in town.nodes])
-        routes = [route for route in town.live.doors.console._app.routes if isinstance(route, Route)]
-        pages = [(method, route.path) for route in routes for method in route.methods or ()]
+        pages = [(method, route.path) for route in ROUTES for method in route.methods or ()]
         self._pages = {
             (method, path): likelihood(path)
             for method, path in pages
@@ -163,7 +162,7 @@ class CrossTenantRequests:
         return requests
 
     async def _sign_in(self, tenant: Tenant) -> None:
-        sessions, signed_in = self._town.live.doors.console.sessions, Response()
+        sessions, signed_in = self._town.live.doors.sessions, Response()
         await sessions.begin(signed_in, tenant.key)
         cookie = signed_in.headers["set-cookie"].partition(";")[0]
         session = await sessions._opened(cookie.removeprefix(f"{COOKIE}="))

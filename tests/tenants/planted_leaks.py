@@ -212,7 +212,7 @@ def no_role_is_asked_for() -> Generator[None]:
 
 @contextmanager
 def a_field_more_is_taken() -> Generator[None]:
-    with patch.object(calls, "_FIELDS", frozenset({*calls._FIELDS, "unheard_of"})):
+    with patch.object(calls, "FIELDS", frozenset({*calls.FIELDS, "unheard_of"})):
         yield
 
 

@@ -20,10 +20,10 @@ from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from api.live import Live, open_service
 from dragoman import Annotations
+from dragoman.console.app import ROUTES
 from dragoman.console.sessions import COOKIE
 from patience import PATIENCE, deadline
 from web.ended_rights import (
@@ -50,7 +50,7 @@ SETTINGS: dict[str, Any] = {"multi_user": True, "allowed_networks": ("127.0.0.0/
 async def console_streams(
     live: Live, who: Someone, stack: AsyncExitStack
 ) -> dict[str, aiohttp.ClientResponse]:
-    sessions = live.doors.console.sessions
+    sessions = live.doors.sessions
     signed_in = Response()
     await sessions.begin(signed_in, who.key)
     cookie = signed_in.headers["set-cookie"].partition(";")[0]
@@ -65,8 +65,8 @@ async def console_streams(
         "/tools/{name}/try": {"as": "json", "json": "{}"},
     }
     streams: dict[str, aiohttp.ClientResponse] = {}
-    for route in live.doors.console._app.routes:
-        if not isinstance(route, Route) or "event_stream(" not in inspect.getsource(route.endpoint):
+    for route in ROUTES:
+        if "event_stream(" not in inspect.getsource(route.endpoint):
             continue
         method = "POST" if route.path in forms else "GET"
         marks = {"X-CSRF-Token": found.csrf} if method == "POST" else {}

@@ -5,19 +5,18 @@ see each other's halves.
 """
 
 import os
-import threading
 from importlib import import_module
 
 from dragoman import extras
+from dragoman.loading import ONE_AT_A_TIME
 
-_loading = threading.Lock()
 _PARTS = ("pydantic_ai", "pydantic_ai.models", "pydantic_ai.providers", "pydantic_ai.toolsets")
 
 
 def load() -> None:
     """Costs nothing once it is loaded. `NotInstalled` where the extra is missing."""
     extras.require("agents")
-    with _loading:
+    with ONE_AT_A_TIME:
         os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")
         for name in _PARTS:
             import_module(name)

@@ -5,13 +5,12 @@ understood is a problem. Who asks for events hears of progress and questions bef
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any, cast
 
 import orjson
 
-from dragoman.api.requests import CallRequest
 from dragoman.api.run_shapes import question_view
 from dragoman.errors import CallerFault
 from dragoman.hub import BoundHub
@@ -23,7 +22,9 @@ from dragoman.web.encoding import encode
 from dragoman.web.problems import InvalidRequest
 from dragoman.web.server_sent_events import Work, event_frame
 
-_FIELDS = tuple(CallRequest.model_fields)
+CALL = "/api/call"
+# As `api.requests.CallRequest` describes them.
+FIELDS = ("arguments", "timeout", "thread", "agent", "tools", "cost_limit", "ask", "tool")
 _MOST_TOOLS = 1000
 
 
@@ -87,9 +88,9 @@ def read_call(hub: BoundHub, body: bytes, tool: str | None = None) -> RequestedT
     """What is asked for; `InvalidRequest` where nobody can say. `tool` is given by the path."""
     request = _read(body)
     for name in request:
-        if name not in _FIELDS or (tool is not None and name == "tool"):
+        if name not in FIELDS or (tool is not None and name == "tool"):
             raise InvalidRequest(
-                f"{name[:100]!r} is no field of a call", hint=did_you_mean(name[:100], list(_FIELDS))
+                f"{name[:100]!r} is no field of a call", hint=did_you_mean(name[:100], list(FIELDS))
             )
     name = request.get("tool") if tool is None else tool
     if not isinstance(name, str) or not name:
@@ -108,6 +109,14 @@ def read_call(hub: BoundHub, body: bytes, tool: str | None = None) -> RequestedT
         cost_limit=_number(request, "cost_limit", "dollars"),
         asks=asks,
     )
+
+
+def refuse_unknown(given: Iterable[str], known: Collection[str]) -> None:
+    """What an address says beyond what is read of it."""
+    for name in given:
+        if name not in known:
+            near = did_you_mean(name[:100], sorted(known))
+            raise InvalidRequest(f"there is no parameter {name[:100]!r} in this address", hint=near)
 
 
 def _told(output: ToolOutput) -> dict[str, Any]:

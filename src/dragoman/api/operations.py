@@ -1,6 +1,5 @@
 """Call records, kept results, the event stream, health and readiness."""
 
-import asyncio
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -8,9 +7,10 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from dragoman.api.events import event_stream, hub_frames
+from dragoman.api.probes import health, readiness
 from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.api.shapes import CallsShape, HealthShape, call_view
-from dragoman.errors import DragomanError, NotFound, StoreUnavailable
+from dragoman.errors import NotFound
 from dragoman.hub import BoundHub
 from dragoman.hub.cluster import ClusterStatus
 from dragoman.telemetry.prometheus import (
@@ -21,9 +21,7 @@ from dragoman.telemetry.prometheus import (
     memory_in_use,
 )
 from dragoman.web.encoding import json_response
-from dragoman.web.problems import WrongRange, problem
-
-READY_LIMIT = 3.0
+from dragoman.web.problems import WrongRange
 
 routes = APIRouter(prefix="/api", tags=["operations"], responses=PROBLEMS)
 probes = APIRouter(tags=["probes"])
@@ -138,21 +136,14 @@ def _cluster_gauges(status: ClusterStatus) -> Iterator[Gauge]:
         )
 
 
+# `Api` answers these two by itself; what they are is described here.
 @probes.get("/health", responses={200: {"model": HealthShape}})
 async def get_health() -> Response:
     """The process lives. Needs no token."""
-    return json_response({"status": "alive"})
+    return health()
 
 
 @probes.get("/ready", responses={200: {"model": HealthShape}, 503: {"description": "It cannot work now"}})
 async def get_readiness(hub: TheHub) -> Response:
     """It can work: its store answers, and nothing that must go on here has ended. Needs no token."""
-    try:
-        async with asyncio.timeout(READY_LIMIT):
-            await hub.check()
-    except TimeoutError:
-        return problem(StoreUnavailable("the store did not answer in time"))
-    except DragomanError as error:
-        # Whoever asks here has shown no token: the code is enough.
-        return problem(StoreUnavailable("the installation cannot work now", cause=error.code))
-    return json_response({"status": "ready"})
+    return await readiness(hub)

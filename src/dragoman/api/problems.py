@@ -10,9 +10,9 @@ from starlette.responses import Response
 
 from dragoman.errors import CallerFault, DragomanError, NotFound
 from dragoman.setting import what_is_wrong
+from dragoman.web.guard import HUB
 from dragoman.web.problems import InvalidRequest, TooLarge, WrongMethod, internal, problem
 
-HUB = "dragoman.hub"  # where the door leaves it in a request's scope
 _OF_STATUS: dict[int, type[DragomanError]] = {404: NotFound, 405: WrongMethod, 413: TooLarge}
 
 

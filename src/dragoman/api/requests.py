@@ -15,12 +15,11 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core.core_schema import CoreSchema
 
-from dragoman.api.problems import HUB
 from dragoman.api.shapes import ProblemShape
 from dragoman.connector import Configuration, GivenCredentials
 from dragoman.hub import BoundHub
 from dragoman.names import did_you_mean
-from dragoman.web.guard import bound_hub
+from dragoman.web.guard import HUB, bound_hub
 
 _CONFIGURATION = sorted(set(Configuration.model_fields) - {"secrets"})
 _PROBLEM = {"application/problem+json": {"schema": TypeAdapter(ProblemShape).json_schema()}}

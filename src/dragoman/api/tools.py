@@ -16,7 +16,6 @@ from dragoman.hub import BoundHub
 from dragoman.web.encoding import JSON, json_response
 
 routes = APIRouter(prefix="/api", tags=["tools"], responses=PROBLEMS)
-NAMED_CALL = "/api/tools/{name}/call"  # as the OpenAPI document writes it
 _ONE: dict[int | str, dict[str, Any]] = {200: {"model": ToolDetailShape}}
 _OUTPUT: dict[int | str, dict[str, Any]] = {200: {"model": OutputShape, "content": {EVENTS: {}}}}
 

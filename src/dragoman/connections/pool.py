@@ -26,6 +26,7 @@ from dragoman.connections.source import (
 from dragoman.connections.subscriptions import ResourceSubscriptions
 from dragoman.connector import Connector
 from dragoman.errors import LimitReached
+from dragoman.loading import beside
 from dragoman.scope import Caller
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ class Connections(LinkPool["Connection"]):
         return self.has_people and "elicitation" in connector.configuration.client_capabilities
 
     async def make_ready(self) -> None:
-        await asyncio.to_thread(import_module, _LINKS)
+        await beside(lambda: import_module(_LINKS))
         self.is_ready = True
 
     def make_link(self, key: Key, connector: Connector, can_ask: bool) -> "Connection":

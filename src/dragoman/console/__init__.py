@@ -1,4 +1,7 @@
-"""The console: pages for people over the same facades as the API. Holds no logic of its own."""
+"""The console: pages for people over the same facades as the API. Holds no logic of its own.
 
-from dragoman.console.app import Console as Console
-from dragoman.console.app import is_console_path as is_console_path
+`app.Console` is loaded with the first request for a page, by who asks for it there.
+"""
+
+from dragoman.console.places import is_console_path as is_console_path
+from dragoman.console.sessions import BrowserSessions as BrowserSessions

@@ -44,13 +44,12 @@ from dragoman.console import (
     users,
 )
 from dragoman.console.error_pages import of_error, shown
-from dragoman.console.pages import HEADERS, PLACES, STATIC, Pages, is_part
+from dragoman.console.pages import HEADERS, STATIC, Pages, is_part
 from dragoman.console.session_rights import check_request
-from dragoman.console.sessions import COOKIE, Admit, BrowserSessions, SealsCookies
+from dragoman.console.sessions import COOKIE, BrowserSessions
 from dragoman.errors import Denied, DragomanError
 from dragoman.hints import speaking
-from dragoman.hub import Hub, clients_of
-from dragoman.identity.authenticated import AuthenticatedCaller
+from dragoman.hub import Hub
 from dragoman.telemetry.logs import get_logger
 from dragoman.web.bodies import limited
 from dragoman.web.guard import CREDENTIAL, Credential
@@ -60,48 +59,22 @@ _PARTS = (
     recipes, approvals, credentials, keys, clients, users, audit, metrics, log, import_export, registry,
     cluster, settings, models,
 )  # fmt: skip
+ROUTES = [route for part in _PARTS for route in part.routes]
 _OPEN = ("/sign-in", "/static/")
-_FIRST = frozenset(place.path.strip("/").split("/")[0] for place in PLACES) | {
-    "sign-in",
-    "sign-out",
-    "static",
-    "palette",
-}
-# Aliases of the REST door that people used before; see `api.agents` and `api.discovery`.
-_NOT_OURS = frozenset({"/agents/assign-action-server", "/agents/remove-action-server"})
 _MOST = 32 * 1024 * 1024
 _MOST_OF_STRANGERS = 64 * 1024
 _FOR_EVER = {"cache-control": "public, max-age=31536000, immutable"}
 
 
-def is_console_path(path: str) -> bool:
-    if path == clients.AUTHORIZE:
-        return True
-    return path not in _NOT_OURS and path.strip("/").split("/")[0] in _FIRST
-
-
 class Console:
-    def __init__(self, hub: Hub, admit: Admit, *, is_secure: bool = False) -> None:
+    def __init__(self, hub: Hub, sessions: BrowserSessions) -> None:
         self._acting_for = hub.acting_for
         self._menu = menu.Menu()
         self._stopping = asyncio.Event()
-
-        async def admit_again(workspace: str, user: str) -> AuthenticatedCaller:
-            return await hub.authenticator.admit_again(
-                workspace, user
-            )  # looked up late: the hub may not be open
-
-        self.sessions = BrowserSessions(
-            lambda: SealsCookies(hub.seal, hub.unseal),
-            lambda: clients_of(hub),
-            admit,
-            admit_again,
-            is_secure,
-        )
-        routes = [route for part in _PARTS for route in part.routes]
+        self.sessions = sessions
         # Files alone: what is in a page beside a secret must not be guessed from how small it becomes.
         files = GZipMiddleware(StaticFiles(directory=STATIC), minimum_size=1000)
-        self._app = Starlette(routes=[*routes, Mount("/static", _Kept(files))])
+        self._app = Starlette(routes=[*ROUTES, Mount("/static", _Kept(files))])
         self._app.state.hub = hub
         self._app.state.pages = Pages()
         self._app.state.sessions = self.sessions

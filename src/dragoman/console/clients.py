@@ -9,6 +9,7 @@ from starlette.routing import Route
 
 from dragoman.console.keys import at_of, place_of, state_of
 from dragoman.console.pages import hub_of, is_part, pages_of
+from dragoman.console.places import AUTHORIZE
 from dragoman.console.setting_forms import noun_changes, noun_fields
 from dragoman.console.settings import WORDS
 from dragoman.console.submitted_form import filled
@@ -28,7 +29,6 @@ from dragoman.scope import ANY_TOOL, BUNDLE, READ_ONLY
 from dragoman.setting import people_set
 from dragoman.web.protected_resources import base_of
 
-AUTHORIZE = "/oauth/authorize"
 _LIMITS = tuple(one for one in people_set(ApiKey) if one.path[0] == "limits")
 
 

@@ -18,6 +18,7 @@ from starlette.responses import HTMLResponse, Response
 
 from dragoman import extras
 from dragoman.agents.citations import rewritten
+from dragoman.console.places import PLACES, MenuEntry
 from dragoman.console.sessions import BrowserSession
 from dragoman.hints import first_page, worded
 from dragoman.hub import BoundHub
@@ -105,47 +106,6 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cache-control": "no-store",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class MenuEntry:
-    """One entry of the menu. `of_clusters`: for who runs several processes; `of_admins`: of many users;
-    `of_followers`: where namespaces of a registry are followed.
-    """
-
-    path: str
-    title: str
-    icon: str
-    group: str = ""
-    of_clusters: bool = False
-    of_admins: bool = False
-    of_followers: bool = False
-
-
-PLACES = (
-    MenuEntry("/", "Overview", "home"),
-    MenuEntry("/chat", "Chat", "chat"),
-    MenuEntry("/runs", "Runs", "steps"),
-    MenuEntry("/approvals", "Approvals", "check"),
-    MenuEntry("/connectors", "Connectors", "plug", "Build"),
-    MenuEntry("/tools", "Tools", "tool", "Build"),
-    MenuEntry("/bundles", "Bundles", "clip", "Build"),
-    MenuEntry("/hooks", "Hooks", "tick", "Build"),
-    MenuEntry("/code", "Code", "code", "Build"),
-    MenuEntry("/agents", "Agents", "robot", "Build"),
-    MenuEntry("/recipes", "Recipes", "book", "Build"),
-    MenuEntry("/charts", "Metrics", "chart", "Watch"),
-    MenuEntry("/log", "Live log", "pulse", "Watch"),
-    MenuEntry("/audit", "Audit", "list", "Watch"),
-    MenuEntry("/cluster", "Nodes", "nodes", "Watch", of_clusters=True),
-    MenuEntry("/registry", "Registry", "book", "Manage", of_followers=True),
-    MenuEntry("/users", "Users", "users", "Manage", of_admins=True),
-    MenuEntry("/credentials", "Credentials", "key", "Manage"),
-    MenuEntry("/keys", "API keys", "lock", "Manage"),
-    MenuEntry("/clients", "Clients", "link", "Manage"),
-    MenuEntry("/transfer", "Import/export", "swap", "Manage"),
-    MenuEntry("/settings", "Settings", "sliders", "Manage"),
-)
 
 
 @dataclass(frozen=True, slots=True)

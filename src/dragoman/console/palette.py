@@ -13,7 +13,8 @@ from starlette.routing import Route
 
 from dragoman.console.agents import address_of
 from dragoman.console.connector_list import can_change, reached_by
-from dragoman.console.pages import PLACES, hub_of, pages_of, places_of
+from dragoman.console.pages import hub_of, pages_of, places_of
+from dragoman.console.places import PLACES
 from dragoman.errors import NotFound
 from dragoman.hub import BoundHub, ConnectorView
 from dragoman.names import dotted_name

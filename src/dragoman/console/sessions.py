@@ -11,12 +11,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from hmac import compare_digest
 from secrets import token_urlsafe
-from typing import Any
+from typing import Any, Self
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from dragoman.errors import DragomanError, LimitReached, StoreUnavailable
+from dragoman.hub import Hub, clients_of
 from dragoman.hub.door_clients import DoorClients
 from dragoman.identity.authenticated import AuthenticatedCaller
 from dragoman.identity.directory import FRESH
@@ -71,6 +72,17 @@ class BrowserSessions:
         self._admit_again = admit_again
         self.is_secure = is_secure
         self._open: dict[str, float] = {}  # by mark, when nobody had ended it yet
+
+    @classmethod
+    def of(cls, hub: Hub, admit: Admit, *, is_secure: bool) -> Self:
+        """The hub may not be open yet: its parts are looked up late."""
+
+        async def admit_again(workspace: str, user: str) -> AuthenticatedCaller:
+            return await hub.authenticator.admit_again(workspace, user)
+
+        return cls(
+            lambda: SealsCookies(hub.seal, hub.unseal), lambda: clients_of(hub), admit, admit_again, is_secure
+        )
 
     async def make_link(self, token: str, caller: Caller, *, most: int | None = _MOST_LINKS) -> str:
         """A code that opens one session for whoever holds it, once and soon."""

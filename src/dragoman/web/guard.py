@@ -25,6 +25,7 @@ from dragoman.web.problems import WrongHost, WrongOrigin, problem
 from dragoman.web.protected_resources import ProtectedResources
 from dragoman.web.scopes import SCOPES, check_scope, is_open
 
+HUB = "dragoman.hub"  # where a door leaves it in a request's scope
 CALLER = "dragoman.caller"  # where the guard leaves it in a request's scope
 CREDENTIAL = "dragoman.credential"  # where whoever let a request in leaves by what
 CHECK_EVERY = 0.4  # seconds; with `identity.directory.FRESH`, a stream ends within two in every process
