@@ -47,14 +47,14 @@ LAST_PROBES = 2.0
 PROBES = frozenset({"/health", "/ready", "/metrics"})
 
 
-class HttpDoor(Protocol):
+class ServedDoor(Protocol):
     """`stop` ends its streams, so that their connections can close."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
     def stop(self) -> None: ...
 
 
-_Door = TypeVar("_Door", bound=HttpDoor)
+_Door = TypeVar("_Door", bound=ServedDoor)
 
 
 class LateDoor(Generic[_Door]):
