@@ -1,12 +1,13 @@
 """Being let in by NATS: TLS, passwords, tokens, .creds files; nothing of it is shown to anybody."""
 
+import logging
 from collections.abc import Generator
 from contextlib import contextmanager
+from logging.handlers import BufferingHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
 
 from cluster.nats_identities import Authority, Realm
 from cluster.nats_server import NatsServer
@@ -32,9 +33,17 @@ async def joins(server: str, **address: Any) -> bool:
 @contextmanager
 def refused(*words: str) -> Generator[None]:
     """Whoever may not come in is told so, and no secret is in what they are told or in the log."""
-    with capture_logs() as logs, pytest.raises(ClusterFault) as fault:
-        yield
-    said = f"{fault.value.message} {fault.value.hint} {logs}"
+    kept, root = BufferingHandler(10_000), logging.getLogger()
+    level = root.level
+    root.addHandler(kept)
+    root.setLevel(logging.DEBUG)
+    try:
+        with pytest.raises(ClusterFault) as fault:
+            yield
+    finally:
+        root.setLevel(level)
+        root.removeHandler(kept)
+    said = f"{fault.value.message} {fault.value.hint} {[vars(record) for record in kept.buffer]}"
     for word in words:
         assert word in said
     for secret in ("p@ss", "p%40ss", "t0ken", "SUA", "eyJ"):
