@@ -52,7 +52,7 @@ async def raw_dispatcher(stack: AsyncExitStack, target: Mapping[str, Any]) -> la
         id="bench", workspace="bench", owner="", slug="bench", configuration=Configuration.checked(target)
     )
     session: McpSession = await stack.enter_async_context(
-        open_session(connector, {}, Reach(client, {}), lambda notice: None, lambda wire: None)
+        open_session(connector, {}, Reach(lambda: client, {}), lambda notice: None, lambda wire: None)
     )
     params: dict[str, Any] = {"name": "echo", "arguments": {"text": peers.TEXT}}
     params |= {"_meta": _META} if session.is_modern else {}

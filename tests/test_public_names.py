@@ -114,7 +114,7 @@ import json, sys
 import dragoman
 alone = [name for name in sys.modules if name.startswith(("dragoman.", "pydantic"))]
 from dragoman import Hub
-dear = ("pydantic_ai", "numpy", "openai", "mcp", "mcp_types", "sqlalchemy", "fastapi")
+dear = ("pydantic_ai", "numpy", "openai", "mcp", "mcp_types", "sqlalchemy", "fastapi", "aiohttp", "joserfc")
 heavy = [name for name in dear if name in sys.modules]
 import dragoman.server  # a service that nobody has asked for a page, for MCP or for more than calls
 heavy += [name for name in (*dear, "jinja2", "markdown_it") if name in sys.modules]

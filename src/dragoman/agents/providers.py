@@ -7,18 +7,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from time import monotonic
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 import anyio
-from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout
 from pydantic import SecretStr
 
+from dragoman.loading import LateModule, ready
 from dragoman.remote_data import parse_json, read_body
+
+if TYPE_CHECKING:
+    import aiohttp
+else:
+    aiohttp = LateModule("aiohttp")
 
 DEFAULT_URL = "http://127.0.0.1:11434"
 # One that is there takes a connection at once; on a busy machine its answer may take longer.
-_PATIENCE = ClientTimeout(total=1.0, sock_connect=0.3)
+_PATIENCE = {"total": 1.0, "sock_connect": 0.3}  # seconds
 _REMEMBERED = 10.0
 _MOST_MODELS = 30
 _LARGEST = 16 * 1024 * 1024
@@ -48,22 +53,23 @@ class Ollama:
             return self._found
 
     async def _ask(self) -> tuple[LocalModel, ...] | None:
+        await ready("aiohttp")
         try:
-            async with ClientSession(timeout=_PATIENCE) as session:
+            async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(**_PATIENCE)) as session:
                 async with session.get(f"{self.url}/api/tags") as answer:
                     names = _names(await _table(answer)) if answer.status == 200 else None
                 return None if names is None else await self._described(session, names[:_MOST_MODELS])
-        except (ClientError, TimeoutError, ValueError, OSError):
+        except (aiohttp.ClientError, TimeoutError, ValueError, OSError):
             return None
 
-    async def _described(self, session: ClientSession, names: list[str]) -> tuple[LocalModel, ...]:
+    async def _described(self, session: "aiohttp.ClientSession", names: list[str]) -> tuple[LocalModel, ...]:
         able: dict[str, bool] = {}
 
         async def describe(name: str) -> None:
             try:
                 async with session.post(f"{self.url}/api/show", json={"model": name}) as answer:
                     told = await _table(answer)
-            except (ClientError, TimeoutError, ValueError):
+            except (aiohttp.ClientError, TimeoutError, ValueError):
                 return
             able[name] = _calls_tools(told)
 
@@ -92,7 +98,7 @@ def _port(netloc: str) -> int | None:
     return int(port) if port.isdigit() else None
 
 
-async def _table(answer: ClientResponse) -> Any:
+async def _table(answer: "aiohttp.ClientResponse") -> Any:
     return parse_json(await read_body(answer, _LARGEST))
 
 

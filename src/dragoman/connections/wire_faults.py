@@ -9,9 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from time import time
-from typing import Literal
-
-import aiohttp
+from typing import TYPE_CHECKING, Literal
 
 from dragoman.errors import (
     DragomanError,
@@ -25,6 +23,12 @@ from dragoman.errors import (
     Uncertain,
     Unreachable,
 )
+from dragoman.loading import LateModule
+
+if TYPE_CHECKING:
+    import aiohttp
+else:
+    aiohttp = LateModule("aiohttp")
 
 _LONGEST_WAIT = 365 * 86_400.0
 

@@ -7,10 +7,8 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
-
-import aiohttp
 
 from dragoman.discovery.inputs import entries, table
 from dragoman.discovery.servers import RegistryServer, read_server
@@ -24,8 +22,15 @@ from dragoman.errors import (
     Timeout,
     Unreachable,
 )
+from dragoman.loading import LateModule, ready
 from dragoman.names import did_you_mean
 from dragoman.remote_data import BodyTooLarge, parse_json, read_body
+
+if TYPE_CHECKING:
+    import aiohttp
+else:
+    aiohttp = LateModule("aiohttp")
+
 
 MAX_ANSWER = 16 * 1024 * 1024
 MAX_PAGES = 10
@@ -98,7 +103,10 @@ class McpRegistry:
         return self._parsed(body)
 
     @asynccontextmanager
-    async def _answered(self, path: str, query: Mapping[str, str]) -> AsyncGenerator[aiohttp.ClientResponse]:
+    async def _answered(
+        self, path: str, query: Mapping[str, str]
+    ) -> "AsyncGenerator[aiohttp.ClientResponse]":
+        await ready("aiohttp")
         headers = {"Accept": "application/json", "User-Agent": "dragoman"}
         try:
             async with (
@@ -116,7 +124,7 @@ class McpRegistry:
                 f"the registry at {self._url} cannot be reached: {type(error).__name__}", hint=_HINT
             ) from None
 
-    def _check(self, response: aiohttp.ClientResponse) -> None:
+    def _check(self, response: "aiohttp.ClientResponse") -> None:
         if response.status == 429:
             raise RateLimited(
                 f"the registry at {self._url} wants fewer requests", hint="try again in a minute"

@@ -10,16 +10,22 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from time import time
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
-import aiohttp
 import orjson
 
 from dragoman.hook_rule import HookRule, Moment
 from dragoman.hooks.protocol import Hook, HookedCall, Json, Verdict
+from dragoman.loading import LateModule
 from dragoman.remote_data import read_body
 from dragoman.tool import ToolDefinition
+
+if TYPE_CHECKING:
+    import aiohttp
+else:
+    aiohttp = LateModule("aiohttp")
+
 
 _LARGEST_ANSWER = 16 * 1024 * 1024
 _TRIES = 2
@@ -28,7 +34,7 @@ _LATER = frozenset({429, 502, 503, 504})
 
 
 class WebhookHook(Hook):
-    def __init__(self, rule: HookRule, client: aiohttp.ClientSession, secret: str | None) -> None:
+    def __init__(self, rule: HookRule, client: "aiohttp.ClientSession", secret: str | None) -> None:
         url = rule.values[0] if len(rule.values) == 1 else ""
         if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname or rule.action:
             raise ValueError("write it as `webhook https://guard.example.com/check timeout=3`")

@@ -83,7 +83,7 @@ class OAuthRefusal(Exception):
 class OAuthClients:
     def __init__(self, rows: LoginStore, clients: HttpClients) -> None:
         self._rows = rows
-        self._reach = Reach(clients.guarded, None)
+        self._reach = Reach(lambda: clients.guarded, None)
         self._registered: dict[str, deque[float]] = {}
         self._documents: dict[str, tuple[float, AskingClient | None]] = {}
 

@@ -9,17 +9,15 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import cached_property
 from secrets import token_hex, token_urlsafe
 from time import monotonic, time
-from typing import Any
-
-from joserfc import jws, jwt
-from joserfc.errors import JoseError
-from joserfc.jwk import ECKey
+from typing import TYPE_CHECKING, Any
 
 from dragoman.errors import KeyFault
 from dragoman.identity.authenticated import AuthenticatedCaller
 from dragoman.identity.keys import ApiKeyVerifier, hash_of
+from dragoman.loading import LateModule
 from dragoman.people import ApiKey
 from dragoman.scope import ANY_EXTRA, ANY_TOOL, READ_ONLY
 from dragoman.store.clock import Clock
@@ -27,6 +25,11 @@ from dragoman.store.protocols import LoginStore
 from dragoman.store.records import SealedSigningKey
 from dragoman.telemetry.logs import get_logger
 from dragoman.vault import Vault
+
+if TYPE_CHECKING:
+    from joserfc import errors, jwk, jws, jwt
+else:
+    errors, jwk, jws, jwt = (LateModule(f"joserfc.{name}") for name in ("errors", "jwk", "jws", "jwt"))
 
 READ_SCOPE, WRITE_SCOPE = "tools:read", "tools:write"
 SCOPES = (READ_SCOPE, WRITE_SCOPE)
@@ -54,11 +57,11 @@ class TokenKeys:
         self._rows = rows
         self._vault = vault
         self._clock = clock
-        self._keys: dict[str, tuple[SealedSigningKey, ECKey]] = {}
+        self._keys: dict[str, tuple[SealedSigningKey, jwk.ECKey]] = {}
         self._asked_at = float("-inf")
         self._making = asyncio.Lock()
 
-    async def current(self) -> ECKey:
+    async def current(self) -> "jwk.ECKey":
         is_old = monotonic() - self._asked_at >= _LOOK_EVERY  # another process may have made a newer one
         if is_old or (key := self._fresh()) is None:
             async with self._making:
@@ -66,7 +69,7 @@ class TokenKeys:
                 key = self._fresh() or await self._make()
         return key
 
-    async def find(self, key_id: str) -> ECKey | None:
+    async def find(self, key_id: str) -> "jwk.ECKey | None":
         """Another process may have made it: a store is asked, but not by everybody who invents a name."""
         if key_id not in self._keys and monotonic() - self._asked_at >= _ASK_EVERY:
             await self._read()
@@ -88,7 +91,7 @@ class TokenKeys:
     async def tidy(self) -> None:
         await self._rows.forget_signing_keys(self._clock.now() - _KEPT)
 
-    def _fresh(self) -> ECKey | None:
+    def _fresh(self) -> "jwk.ECKey | None":
         for row, key in self._keys.values():
             if self._clock.now() - row.created_at < ROTATE:
                 return key
@@ -96,7 +99,7 @@ class TokenKeys:
 
     async def _read(self) -> None:
         self._asked_at = monotonic()
-        keys: dict[str, tuple[SealedSigningKey, ECKey]] = {}
+        keys: dict[str, tuple[SealedSigningKey, jwk.ECKey]] = {}
         oldest = self._clock.now() - _KEPT
         for row in await self._rows.signing_keys():
             if row.created_at < oldest:
@@ -106,12 +109,12 @@ class TokenKeys:
             except KeyFault:  # sealed by a master key that is gone: what it signed is not accepted any more
                 log.warning("signing_key.unreadable", key=row.id)
                 continue
-            keys[row.id] = (row, ECKey.import_key(facts))
+            keys[row.id] = (row, jwk.ECKey.import_key(facts))
         self._keys = keys
 
-    async def _make(self) -> ECKey:
+    async def _make(self) -> "jwk.ECKey":
         key_id = f"drg-{token_hex(8)}"
-        key = ECKey.generate_key("P-256", {"kid": key_id}, private=True)
+        key = jwk.ECKey.generate_key("P-256", {"kid": key_id}, private=True)
         sealed = self._vault.seal_bytes(json.dumps(key.as_dict(private=True)).encode(), *_PLACE, key_id)
         row = SealedSigningKey(id=key_id, sealed=sealed, created_at=self._clock.now())
         await self._rows.add_signing_key(row)
@@ -136,8 +139,11 @@ class AccessTokens:
     def __init__(self, keys: ApiKeyVerifier, signing: TokenKeys) -> None:
         self._keys = keys
         self.signing = signing
-        self._registry = jws.JWSRegistry(algorithms=[ALGORITHM], strict_check_header=False)
         self._verified: dict[str, _Verified] = {}
+
+    @cached_property
+    def _registry(self) -> "jws.JWSRegistry":
+        return jws.JWSRegistry(algorithms=[ALGORITHM], strict_check_header=False)
 
     async def mint(self, key: ApiKey, issuer: str, scopes: Sequence[str]) -> str:
         """For what a person allowed a client."""
@@ -186,7 +192,7 @@ class AccessTokens:
                 return None
             key = await self.signing.find(key_id)
             return None if key is None else jwt.decode(token, key, registry=self._registry).claims
-        except (JoseError, ValueError, TypeError, RecursionError):
+        except (errors.JoseError, ValueError, TypeError, RecursionError):
             return None
 
     async def _verify(self, token: str) -> _Verified | None:

@@ -8,8 +8,7 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
-
-import aiohttp
+from typing import TYPE_CHECKING
 
 from dragoman.background_tasks import Supervisor
 from dragoman.errors import DragomanError, Unauthenticated
@@ -19,11 +18,13 @@ from dragoman.identity.authenticated import admitted
 from dragoman.identity.directory import Directory
 from dragoman.identity.issuer import Issuer, SigningKeys
 from dragoman.identity.keys import ApiKeyVerifier
-from dragoman.identity.sign_in import SignIn
-from dragoman.identity.tokens import OnUserChanged, TokenVerifier
 from dragoman.people import ApiKey, User
 from dragoman.store.protocols import PeopleStore
 from dragoman.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from dragoman.identity.sign_in import SignIn
+    from dragoman.identity.tokens import OnUserChanged, TokenVerifier
 
 WRITE_EVERY = 5.0
 
@@ -37,8 +38,8 @@ class Authenticator:
         self,
         directory: Directory,
         keys: ApiKeyVerifier,
-        tokens: TokenVerifier | None,
-        sign_in: SignIn | None = None,
+        tokens: "TokenVerifier | None",
+        sign_in: "SignIn | None" = None,
         access_tokens: AccessTokens | None = None,
     ) -> None:
         self._directory = directory
@@ -112,7 +113,7 @@ async def open_authenticator(
     directory: Directory,
     supervisor: Supervisor,
     issuer: Issuer | None = None,
-    on_changed: OnUserChanged = _unheard,
+    on_changed: "OnUserChanged" = _unheard,
     signing: TokenKeys | None = None,
 ) -> AsyncGenerator[Authenticator]:
     """With `signing`, clients may log in here: what it signs lets them in."""
@@ -120,6 +121,12 @@ async def open_authenticator(
         tokens = sign_in = None
         if issuer is not None:
             issuer.check()
+            # Loaded where tokens come from elsewhere, with the client that asks there and what reads them.
+            import aiohttp
+
+            from dragoman.identity.sign_in import SignIn
+            from dragoman.identity.tokens import TokenVerifier
+
             session = await stack.enter_async_context(aiohttp.ClientSession())
             signing_keys = SigningKeys(issuer, session)
             tokens = TokenVerifier(rows, directory, issuer, signing_keys, on_changed)

@@ -7,22 +7,27 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
-
-import aiohttp
-from joserfc.errors import JoseError
-from joserfc.jwk import ECKey, JWKRegistry, OKPKey, RSAKey
 
 from dragoman.errors import InvalidConfig, Unreachable
 from dragoman.identity.groups import GroupTable
+from dragoman.loading import LateModule
 from dragoman.remote_data import parse_json, read_body
 from dragoman.scope import LOCAL_WORKSPACE
 from dragoman.telemetry.logs import get_logger
 
-PublicKey = RSAKey | ECKey | OKPKey
+if TYPE_CHECKING:
+    import aiohttp
+    from joserfc import errors, jwk
+
+    PublicKey = jwk.RSAKey | jwk.ECKey | jwk.OKPKey
+else:
+    aiohttp, errors, jwk = LateModule("aiohttp"), LateModule("joserfc.errors"), LateModule("joserfc.jwk")
+
 # The kind of key that each accepted algorithm needs. No secret is ever shared with an issuer.
-ALGORITHMS: dict[str, type[PublicKey]] = {"RS256": RSAKey, "PS256": RSAKey, "ES256": ECKey, "EdDSA": OKPKey}
+# Each with the class of its keys.
+ALGORITHMS = {"RS256": "RSAKey", "PS256": "RSAKey", "ES256": "ECKey", "EdDSA": "OKPKey"}
 _MOST_BYTES = 1024 * 1024
 _MOST_KEYS = 100
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -59,7 +64,7 @@ class Issuer:
 
 
 class SigningKeys:
-    def __init__(self, issuer: Issuer, session: aiohttp.ClientSession) -> None:
+    def __init__(self, issuer: Issuer, session: "aiohttp.ClientSession") -> None:
         self._issuer = issuer
         self._session = session
         self._keys: tuple[PublicKey, ...] = ()
@@ -67,7 +72,7 @@ class SigningKeys:
         self._asking = asyncio.Lock()
         self.edition = 0
 
-    async def find(self, key_id: str | None, algorithm: str) -> PublicKey | None:
+    async def find(self, key_id: str | None, algorithm: str) -> "PublicKey | None":
         """`Unreachable` while the issuer has told no key at all."""
         await self.refresh_when_old()
         if key := self._find(key_id, algorithm):
@@ -83,8 +88,8 @@ class SigningKeys:
         elif monotonic() - self._got_at >= self._issuer.age and not self._asking.locked():
             await self._refresh(patience)
 
-    def _find(self, key_id: str | None, algorithm: str) -> PublicKey | None:
-        kind = ALGORITHMS[algorithm]
+    def _find(self, key_id: str | None, algorithm: str) -> "PublicKey | None":
+        kind: type[PublicKey] = getattr(jwk, ALGORITHMS[algorithm])
         fitting = [
             key
             for key in self._keys
@@ -119,7 +124,7 @@ class SigningKeys:
             "the issuer of this token cannot be asked for its keys", hint="try again in a moment"
         )
 
-    async def _fetch(self) -> tuple[PublicKey, ...]:
+    async def _fetch(self) -> "tuple[PublicKey, ...]":
         facts = await read_document(self._issuer, self._session)
         address = facts.get("jwks_uri")
         if not isinstance(address, str) or not is_safe(address):
@@ -131,7 +136,7 @@ class SigningKeys:
         return tuple(key for key in found if key is not None)
 
 
-async def read_document(issuer: Issuer, session: aiohttp.ClientSession) -> dict[str, Any]:
+async def read_document(issuer: Issuer, session: "aiohttp.ClientSession") -> dict[str, Any]:
     """What the issuer says of itself (OIDC discovery); `ValueError` when it speaks for another."""
     facts = await ask(issuer, session, issuer.url.rstrip("/") + "/.well-known/openid-configuration")
     if facts.get("issuer") != issuer.url:
@@ -141,7 +146,7 @@ async def read_document(issuer: Issuer, session: aiohttp.ClientSession) -> dict[
 
 async def ask(
     issuer: Issuer,
-    session: aiohttp.ClientSession,
+    session: "aiohttp.ClientSession",
     address: str,
     form: Mapping[str, str] | None = None,
     headers: Mapping[str, str] | None = None,
@@ -160,13 +165,13 @@ async def ask(
     return cast("dict[str, Any]", facts)
 
 
-def _imported(facts: Any) -> PublicKey | None:
+def _imported(facts: Any) -> "PublicKey | None":
     """None for a key that is of no use here: a shared secret, an unknown kind, a broken one."""
     try:
-        key = JWKRegistry.import_key(facts)
-    except (JoseError, ValueError, TypeError, KeyError, AttributeError):
+        key = jwk.JWKRegistry.import_key(facts)
+    except (errors.JoseError, ValueError, TypeError, KeyError, AttributeError):
         return None
-    return key if isinstance(key, PublicKey) else None
+    return key if isinstance(key, jwk.RSAKey | jwk.ECKey | jwk.OKPKey) else None
 
 
 def is_safe(address: str) -> bool:

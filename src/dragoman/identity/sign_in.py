@@ -7,16 +7,21 @@ from base64 import urlsafe_b64encode
 from dataclasses import dataclass
 from hashlib import sha256
 from secrets import token_urlsafe
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
-
-import aiohttp
 
 from dragoman.errors import Unauthenticated, Unreachable
 from dragoman.identity.authenticated import AuthenticatedCaller
 from dragoman.identity.issuer import Issuer, ask, is_safe, read_document
 from dragoman.identity.tokens import TokenVerifier
+from dragoman.loading import LateModule
 from dragoman.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    import aiohttp
+else:
+    aiohttp = LateModule("aiohttp")
+
 
 SCOPE = "openid profile email"
 log = get_logger()
@@ -35,7 +40,7 @@ class StartedSignIn:
 class SignIn:
     """`tokens` accepts ID tokens for us alone. The session is its opener's."""
 
-    def __init__(self, issuer: Issuer, session: aiohttp.ClientSession, tokens: TokenVerifier) -> None:
+    def __init__(self, issuer: Issuer, session: "aiohttp.ClientSession", tokens: TokenVerifier) -> None:
         self._issuer = issuer
         self._session = session
         self._tokens = tokens

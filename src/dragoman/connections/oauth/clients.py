@@ -7,19 +7,10 @@ from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from secrets import token_hex
 from time import time
 from typing import Any, Literal
 from urllib.parse import quote
 
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
-from joserfc import jwt
-from joserfc.errors import JoseError
-from joserfc.jwk import ECKey, JWKRegistry, OKPKey, RSAKey
 from pydantic import SecretStr
 
 from dragoman.connections.http_clients import Reach
@@ -32,12 +23,6 @@ Method = Literal["none", "client_secret_basic", "client_secret_post", "private_k
 GIVEN_SECRET = "oauth_client"  # noqa: S105 - the name of a secret
 _REGISTERED = "oauth_registration"
 _ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-_ALGORITHMS: dict[type[RSAKey | ECKey | OKPKey], str] = {RSAKey: "RS256", ECKey: "ES256", OKPKey: "EdDSA"}
-_KINDS: dict[type[Any], type[RSAKey | ECKey | OKPKey]] = {
-    RSAPrivateKey: RSAKey,
-    EllipticCurvePrivateKey: ECKey,
-    Ed25519PrivateKey: OKPKey,
-}
 _MARGIN = 300.0
 
 
@@ -79,7 +64,9 @@ class OAuthClient:
             form["client_secret"] = secret
         if self.method == "private_key_jwt":
             form["client_assertion_type"] = _ASSERTION
-            form["client_assertion"] = _assertion(self.id, secret, self.issuer or "")
+            from dragoman.connections.oauth.private_keys import assertion
+
+            form["client_assertion"] = assertion(self.id, secret, self.issuer or "")
         return {}
 
 
@@ -106,41 +93,15 @@ def client_with(name: str, secret: SecretStr | None, method: Method, issuer: str
     if secret is None:
         return OAuthClient(id=name)
     if is_private_key(secret):
-        _private_key(secret.get_secret_value())  # a broken one is said now
+        from dragoman.connections.oauth.private_keys import private_key
+
+        private_key(secret.get_secret_value())  # a broken one is said now
         return OAuthClient(id=name, secret=secret, method="private_key_jwt", issuer=issuer)
     return OAuthClient(id=name, secret=secret, method=method)
 
 
 def is_private_key(secret: SecretStr) -> bool:
     return secret.get_secret_value().lstrip().startswith(("-----BEGIN", "{"))
-
-
-def _private_key(text: str) -> RSAKey | ECKey | OKPKey:
-    """`InvalidConfig` for what is no private key in PEM or as a JWK. Its words are never repeated."""
-    try:
-        if text.lstrip().startswith("{"):
-            key = JWKRegistry.import_key(json.loads(text))
-        else:
-            loaded = load_pem_private_key(text.strip().encode(), None)
-            kind = next(kind for known, kind in _KINDS.items() if isinstance(loaded, known))
-            key = kind.import_key(text.strip())
-        if isinstance(key, RSAKey | ECKey | OKPKey) and key.is_private:
-            return key
-    except (JoseError, ValueError, TypeError, KeyError, StopIteration, UnsupportedAlgorithm):
-        pass
-    raise InvalidConfig(
-        "the secret of the OAuth client is no private key that can be used",
-        hint="give it in PEM without a passphrase, or as a JWK: RSA, P-256 or Ed25519",
-    )
-
-
-def _assertion(client: str, secret: str, issuer: str) -> str:
-    """Proves to the issuer, and to nobody else, who asks (RFC 7523)."""
-    key, now = _private_key(secret), int(time())
-    algorithm = next(name for kind, name in _ALGORITHMS.items() if isinstance(key, kind))
-    header = {"alg": algorithm, "kid": key.kid} if key.kid else {"alg": algorithm}
-    claims = {"iss": client, "sub": client, "aud": issuer, "iat": now, "exp": now + 60, "jti": token_hex(16)}
-    return jwt.encode(header, claims, key, algorithms=[algorithm])
 
 
 def registered_client(

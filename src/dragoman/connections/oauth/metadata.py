@@ -6,9 +6,8 @@ import asyncio
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import aiohttp
 from pydantic import BaseModel, ConfigDict, ValidationError
 from yarl import URL
 
@@ -18,6 +17,13 @@ from dragoman.connections.oauth.requests import Json, fetch_object
 from dragoman.connections.openapi.service_document import proxy_for
 from dragoman.connector import Configuration, Connector
 from dragoman.errors import InvalidConfig, ProtocolFault
+from dragoman.loading import LateModule, ready
+
+if TYPE_CHECKING:
+    import aiohttp
+else:
+    aiohttp = LateModule("aiohttp")
+
 
 _SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,200}")
 _PARAMETER = re.compile(r'([A-Za-z_][A-Za-z0-9_-]*)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))')
@@ -117,6 +123,7 @@ async def _challenge(reach: Reach, connector: Connector, server: str) -> Challen
     is_posted = connector.kind == "mcp" and connector.configuration.wire == "http"
     facts: dict[str, Any] = {"json": _PROBE} if is_posted else {}
     accept = {"Accept": "application/json, text/event-stream"}
+    await ready("aiohttp")
     try:
         async with (
             asyncio.timeout(_PROBE_LIMIT),

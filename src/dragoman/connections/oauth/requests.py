@@ -2,15 +2,20 @@
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, cast
-
-import aiohttp
+from typing import TYPE_CHECKING, Any, cast
 
 from dragoman.connections.http_clients import Reach
 from dragoman.connections.openapi.service_document import proxy_for
 from dragoman.connections.wire_faults import plain
 from dragoman.errors import ProtocolFault, Unreachable
+from dragoman.loading import LateModule, ready
 from dragoman.remote_data import BodyTooLarge, parse_json, read_body
+
+if TYPE_CHECKING:
+    import aiohttp
+else:
+    aiohttp = LateModule("aiohttp")
+
 
 _LARGEST = 1024 * 1024
 _PATIENCE = 15.0
@@ -61,6 +66,7 @@ async def _exchange(
     patience: float = _PATIENCE,
     **facts: Any,
 ) -> tuple[int, bytes]:
+    await ready("aiohttp")
     try:
         async with (
             asyncio.timeout(patience),

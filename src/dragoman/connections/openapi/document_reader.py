@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import aiohttp
 from yarl import URL
 
 from dragoman.connections.http_clients import Reach
@@ -26,7 +26,14 @@ from dragoman.errors import (
     ServerError,
     Unreachable,
 )
+from dragoman.loading import LateModule
 from dragoman.remote_data import BodyTooLarge, read_body
+
+if TYPE_CHECKING:
+    import aiohttp
+else:
+    aiohttp = LateModule("aiohttp")
+
 
 LARGEST = 32 * 1024 * 1024
 _PLACES = ("openapi.json", "", "api/openapi.json", "docs/openapi.json")
@@ -120,7 +127,7 @@ class DocumentReader:
         raise InvalidConfig(f"{place} redirects in a circle ({len(seen)} places)", hint=_HINT)
 
     async def _taken(
-        self, place: URL, here: URL, response: aiohttp.ClientResponse, known: CacheValidators | None
+        self, place: URL, here: URL, response: "aiohttp.ClientResponse", known: CacheValidators | None
     ) -> "ReadDocument | _Miss":
         origin = DocumentOrigin(str(here.with_query(None)), self._base(here))  # the query may hold a key
         if response.status == 304 and known is not None:

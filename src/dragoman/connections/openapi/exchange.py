@@ -1,13 +1,21 @@
 """One request to a service and its answer: redirects on the same host, sizes, faults. No retries here."""
 
-import aiohttp
+from typing import TYPE_CHECKING
+
 from yarl import URL
 
 from dragoman.connections.openapi.requests import ServiceRequest
 from dragoman.connections.openapi.responses import ServiceResponse, said
 from dragoman.connections.wire_faults import WireFault, plain, retry_after
 from dragoman.errors import ProtocolFault
+from dragoman.loading import LateModule
 from dragoman.remote_data import BodyTooLarge, read_body
+
+if TYPE_CHECKING:
+    import aiohttp
+else:
+    aiohttp = LateModule("aiohttp")
+
 
 _MOST_REDIRECTS = 5
 _REPEATED_AS_THEY_ARE = (307, 308)
@@ -17,7 +25,7 @@ _SAFE = ("GET", "HEAD")
 class Exchange:
     """Sends requests over a client that belongs to the source."""
 
-    def __init__(self, client: aiohttp.ClientSession, limit: int, proxy: str | None) -> None:
+    def __init__(self, client: "aiohttp.ClientSession", limit: int, proxy: str | None) -> None:
         self._client = client
         self._limit = limit
         self._proxy = proxy
@@ -63,7 +71,7 @@ class Exchange:
             raise WireFault("lost", plain(error)) from None
         raise WireFault("server_error", "the service redirects in a circle")
 
-    async def _judged(self, response: aiohttp.ClientResponse, place: str) -> ServiceResponse:
+    async def _judged(self, response: "aiohttp.ClientResponse", place: str) -> ServiceResponse:
         answer = ServiceResponse(
             status=response.status,
             reason=response.reason or "",
@@ -84,7 +92,7 @@ class Exchange:
             raise WireFault("server_error", f"the service answered {said(answer)}", retry_after=wait)
         return answer
 
-    async def _body(self, response: aiohttp.ClientResponse) -> bytes:
+    async def _body(self, response: "aiohttp.ClientResponse") -> bytes:
         try:
             return await read_body(response, self._limit)
         except BodyTooLarge as error:
@@ -94,7 +102,7 @@ class Exchange:
             ) from None
 
 
-def _redirect(here: URL, response: aiohttp.ClientResponse) -> URL | None:
+def _redirect(here: URL, response: "aiohttp.ClientResponse") -> URL | None:
     """Where to go on; None for an answer, and one that leads to another host is an answer."""
     if response.status not in (301, 302, 303, *_REPEATED_AS_THEY_ARE):
         return None

@@ -453,6 +453,7 @@ class OpenApiServices(LinkPool[OpenApiService]):
     """All OpenAPI services: the source of what documents describe. Owns the converter that they share."""
 
     calls_need_owner = False
+    is_ready = False
 
     def __init__(self, secrets: Secrets, observer: ConnectionObserver, clients: HttpClients) -> None:
         super().__init__(observer)
@@ -462,6 +463,10 @@ class OpenApiServices(LinkPool[OpenApiService]):
     async def enter_parts(self, stack: AsyncExitStack) -> None:
         converter = await stack.enter_async_context(Converter())
         self._parts = ServiceResources(self._clients, converter, self._secrets, self._observer)
+
+    async def make_ready(self) -> None:
+        await self._clients.make_ready()
+        self.is_ready = True
 
     def make_link(self, key: Key, connector: Connector, can_ask: bool) -> OpenApiService:
         return OpenApiService(connector, key[1], self._parts)
