@@ -41,7 +41,7 @@ Pin = Literal["off", "warn", "block"]
 Era = Literal["2025", "2026"]
 Policy = Literal["never", "default", "always"]
 OutputCheck = Literal["off", "warn", "strict"]
-Sandbox = Literal["auto", "none", "bubblewrap", "landlock"]
+Sandbox = Literal["auto", "none", "bubblewrap", "landlock", "container"]
 ClientCapability = Literal["elicitation", "sampling", "roots"]
 Origin = Literal["files", "operator", "people"]
 
@@ -456,6 +456,7 @@ class Configuration(_Frozen):
                 "none": "none: it can do what Dragoman can",
                 "bubblewrap": "bubblewrap",
                 "landlock": "landlock",
+                "container": "a container of podman or docker",
             },
         ),
     ] = "auto"

@@ -11,6 +11,8 @@ import psutil
 import pytest
 
 from boxes.boxed import added, called, needs, open_hub
+from dragoman import Hub
+from dragoman.connections.boxes import machine
 from patience import patient, wait_until
 from servers.hubs import children, until
 
@@ -20,12 +22,13 @@ HOLDER = """
 import asyncio, sys
 from pathlib import Path
 sys.path[:0] = [sys.argv[2]]
-from boxes.boxed import added
-from boxes.boxed import open_hub
+from boxes.boxed import added, called, open_hub
 async def main():
     async with open_hub(Path(sys.argv[1])) as hub:
-        await added(hub, network=["example.com:443"])
-        print((await hub.connectors.get("hostile")).status.pid, flush=True)
+        listed = {"network": ["example.com:443"]}
+        await added(hub, **({"sandbox": "container"} if sys.argv[3:] else listed))
+        pid = (await hub.connectors.get("hostile")).status.pid
+        print(pid, (await called(hub, "look"))["env"]["DRAGOMAN_CONNECTION"], flush=True)
         await asyncio.sleep(600)
 asyncio.run(main())
 """
@@ -64,11 +67,58 @@ def test_what_a_killed_dragoman_leaves_ends_by_itself(tmp_path: Path) -> None:
     words = [sys.executable, "-c", HOLDER, str(tmp_path), str(ROOT / "tests")]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
-        pid = int(holder.stdout.readline())
+        pid = int(holder.stdout.readline().split()[0])
         family = [pid, *(one.pid for one in psutil.Process(pid).children(recursive=True))]
         assert len(family) == 3
         holder.kill()
     wait_until(lambda: not any(psutil.pid_exists(one) for one in family))
+
+
+async def first_inside(hub: Hub) -> int:
+    """The first process of the container, as this machine numbers it."""
+    mark = (await called(hub, "look"))["env"]["DRAGOMAN_CONNECTION"]
+    pid = machine.first_of_container(f"dragoman-{mark}")
+    assert pid is not None
+    return pid
+
+
+async def test_a_container_ends_with_its_client_its_server_and_when_it_is_frozen(tmp_path: Path) -> None:
+    needs("container")
+    async with open_hub(tmp_path) as hub:
+        await added(hub, sandbox="container", network="none")
+        first = await first_inside(hub)
+        client = (await hub.connectors.get("hostile")).status.pid
+        assert client is not None
+        os.kill(client, signal.SIGKILL)
+        await until(lambda: not psutil.pid_exists(first))
+
+        first = await first_inside(hub)
+        second = (await hub.connectors.get("hostile")).status.pid
+        assert second is not None
+        (server,) = psutil.Process(first).children()
+        server.kill()
+        await until(lambda: not psutil.pid_exists(first) and not psutil.pid_exists(second))
+
+        first = await first_inside(hub)
+        client = (await hub.connectors.get("hostile")).status.pid
+        assert client is not None
+        for pid in (client, *(one.pid for one in psutil.Process(first).children())):
+            os.kill(pid, signal.SIGSTOP)
+        async with asyncio.timeout(patient(30)):
+            await hub.connectors.remove("hostile")
+            await until(lambda: not psutil.pid_exists(first))
+
+
+def test_a_container_that_a_killed_dragoman_leaves_ends_by_itself(tmp_path: Path) -> None:
+    needs("container")
+    words = [sys.executable, "-c", HOLDER, str(tmp_path), str(ROOT / "tests"), "container"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        client, mark = holder.stdout.readline().split()
+        first = machine.first_of_container(f"dragoman-{mark}")
+        assert first is not None
+        holder.kill()
+    wait_until(lambda: not psutil.pid_exists(first) and not psutil.pid_exists(int(client)))
 
 
 async def test_many_starts_leave_no_mount_process_or_descriptor(tmp_path: Path) -> None:

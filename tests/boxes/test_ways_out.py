@@ -130,7 +130,13 @@ def _own_address() -> str:
 
 
 @pytest.mark.parametrize(
-    ("mode", "network"), [("bubblewrap", ["example.com:443"]), ("bubblewrap", "none"), ("landlock", "none")]
+    ("mode", "network"),
+    [
+        ("bubblewrap", ["example.com:443"]),
+        ("bubblewrap", "none"),
+        ("landlock", "none"),
+        ("container", "none"),
+    ],
 )
 async def test_a_hostile_server_finds_no_way_out_but_those_that_are_written_down(
     mode: str, network: str, tmp_path: Path

@@ -3,6 +3,7 @@ outside."""
 
 import marshal
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from boxes.boxed import PROGRAM, added, called, needs, open_hub
-from dragoman.connections.boxes import machine
+from dragoman.connections.boxes import container, machine
 from dragoman.connections.boxes.visible_paths import own_paths, program_paths
 from dragoman.errors import Denied, InvalidConfig
 from dragoman.scope import LOCAL_CALLER
@@ -102,6 +103,32 @@ async def test_variables_of_a_connector_load_no_code_outside_of_its_box(tmp_path
         assert env["OWN"] == "1"
         assert env["LD_PRELOAD"]
     assert not (tmp_path / "out").exists()
+
+
+def test_the_words_for_a_container_are_words_of_the_clients_that_are_here(tmp_path: Path) -> None:
+    """Each reads all of them before it asks its service for an image that there is not."""
+    clients = [one for one in map(shutil.which, ("podman", "docker")) if one]
+    if not clients:
+        pytest.skip("not on this machine: podman and docker: neither is installed")
+    for client in clients:
+        words = container.run_words(
+            client,
+            name="dragoman-never",
+            has_network=True,
+            memory=64,
+            processes=32,
+            files=64,
+            mounts=[
+                container.ContainerMount(str(tmp_path), "/seen"),
+                container.ContainerMount("/usr", "/usr"),
+            ],
+            hidden=["/seen/hidden"],
+        )
+        done = subprocess.run([*words, "localhost/nothing:0"], capture_output=True, text=True, check=False)
+        assert done.returncode == 125
+        assert "No such image" in done.stderr or "Cannot connect" in done.stderr or "not known" in done.stderr
+        wrong = subprocess.run([*words, "--no-such-word", "x"], capture_output=True, text=True, check=False)
+        assert "unknown flag: --no-such-word" in wrong.stderr
 
 
 async def test_with_many_users_an_admin_neither_leaves_the_box_nor_mounts(tmp_path: Path) -> None:

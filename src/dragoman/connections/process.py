@@ -43,9 +43,12 @@ _GRACE_OF_INSTALLS = 5.0  # what writes into a cache of packages has more time t
 class ServerProcess:
     """One child. `on_line` gets each line of its stdout; `on_end` is told once that no more will come."""
 
-    def __init__(self, popen: subprocess.Popen[bytes], mark: str, box: Box | None = None) -> None:
+    def __init__(
+        self, popen: subprocess.Popen[bytes], mark: str, box: Box | None = None, first: bytes = b""
+    ) -> None:
         self._popen = popen
-        self._mark = mark
+        self.mark = mark
+        self._first = first
         self._box = box
         self.ended_by: LimitEnd | None = None
         self._exited = asyncio.Event()
@@ -81,8 +84,8 @@ class ServerProcess:
 
     @property
     def _has_init(self) -> bool:
-        """Whether its first process and the one below are bubblewrap's, which end by their child's end."""
-        return self._box is not None and self._box.mode == "bubblewrap"
+        """Whether what was started waits for the server, and ends by its end."""
+        return self._box is not None and self._box.waits > 0
 
     @property
     def exited(self) -> asyncio.Event:
@@ -110,6 +113,8 @@ class ServerProcess:
         )
         self._readers.append(err)
         self._writer, _ = await loop.connect_write_pipe(lambda: _Input(self._may_write), popen.stdin)
+        if self._first:
+            self._writer.write(self._first)
 
     def stop_reading(self) -> None:
         """Nobody wants its output any more: it fills its pipe, not our time."""
@@ -137,7 +142,7 @@ class ServerProcess:
         finally:
             self._signal_group(signal.SIGKILL)
             try:
-                for pid in await _marked(self._mark):
+                for pid in await _marked(self.mark):
                     with suppress(ProcessLookupError, PermissionError):
                         os.kill(pid, signal.SIGKILL)
                 await self._exits_within(2.0)
@@ -149,8 +154,11 @@ class ServerProcess:
         self._signal_group(signal.SIGKILL)
 
     def _terminate(self) -> None:
-        """SIGTERM to the server. Who waits for a boxed one must not get it: all would be killed with it."""
-        pids = _below(self._popen.pid, 2) if self._has_init else []
+        """SIGTERM to the server. Bubblewrap must not get it: all would be killed with it. The client of a
+        container passes it on.
+        """
+        is_wrapped = self._box is not None and self._box.mode == "bubblewrap"
+        pids = _below(self._popen.pid, 2) if is_wrapped else []
         for pid in pids:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGTERM)
@@ -223,7 +231,9 @@ def spawn(
     mark = token_hex(8)
     env = {**env, MARK: mark}
     launch = (
-        Launch((program, *args), env, cwd) if box is None else box.launch(program, args, env, cwd, channel)
+        Launch((program, *args), env, cwd)
+        if box is None
+        else box.launch(program, args, env, cwd, mark=mark, channel=channel)
     )
     try:
         popen = subprocess.Popen(  # noqa: S603 - no shell; the command is what the connector says
@@ -245,7 +255,7 @@ def spawn(
     finally:
         for descriptor in launch.descriptors:
             os.close(descriptor)
-    return ServerProcess(popen, mark, box)
+    return ServerProcess(popen, mark, box, launch.first)
 
 
 def find_program(command: str, env: Mapping[str, str], cwd: str | None) -> str:

@@ -125,7 +125,7 @@ class ConnectorSettings(TypedDict, total=False):
     cwd: str | None
     """Where the program runs."""
 
-    sandbox: Literal["auto", "none", "bubblewrap", "landlock"] | None
+    sandbox: Literal["auto", "none", "bubblewrap", "landlock", "container"] | None
     """What keeps the program to what is its own; auto is the strongest that works on this machine."""
 
     mounts: list[str] | tuple[str, ...] | None

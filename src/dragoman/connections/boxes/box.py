@@ -9,10 +9,11 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dragoman.connections.boxes import machine
+from dragoman.connections.boxes import container, machine
 from dragoman.connections.boxes.machine import BoxMode
 from dragoman.connections.boxes.network import PROXY, NetworkDecision, NetworkRule, NetworkUse
 from dragoman.connections.boxes.system_calls import is_known_machine, system_call_filter
@@ -53,6 +54,9 @@ _BESIDE_PROXY = {
     "no_proxy": "localhost,127.0.0.1",
     "NODE_USE_ENV_PROXY": "1",
 }
+_OF_CONTAINERS = ("resolv.conf", "hosts")  # their service makes these
+_BEYOND_IN_CONTAINERS = 64
+_PROCESSES_BEYOND = 16
 _LAUNCHER_ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH")
 _DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty"))
 
@@ -75,6 +79,7 @@ class Launch:
     env: Mapping[str, str]
     cwd: str | None = None
     descriptors: tuple[int, ...] = ()
+    first: bytes = b""  # for its input, before anything else
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,22 +105,33 @@ class Box:
     @property
     def waits(self) -> int:
         """How many processes of the box are not the server's: those that wait for it."""
-        return 2 if self.mode == "bubblewrap" else 0
+        return {"bubblewrap": 2, "container": 1}.get(self.mode, 0)
 
     def watching(self, process: LimitedProcess) -> AbstractContextManager[None]:
-        return self.watchdog.watching(process, self.limits, self.home, self.waits)
+        """The processes of a container are not below what was started: its service knows the first."""
+        first = (
+            partial(machine.first_of_container, _named(process.mark)) if self.mode == "container" else None
+        )
+        return self.watchdog.watching(process, self.limits, self.home, self.waits, first)
 
     @property
     def temporary(self) -> str:
-        return "/tmp" if self.mode == "bubblewrap" else str(self.home.parent / "tmp")  # noqa: S108
+        return str(self.home.parent / "tmp") if self.mode == "landlock" else "/tmp"  # noqa: S108
 
     def sees(self, path: str) -> bool:
         return is_seen(path, (*self.read, *(mount.path for mount in self.mounts), str(self.home)))
 
     def launch(
-        self, program: str, args: Sequence[str], env: Mapping[str, str], cwd: str | None, channel: int | None
+        self,
+        program: str,
+        args: Sequence[str],
+        env: Mapping[str, str],
+        cwd: str | None,
+        *,
+        mark: str,
+        channel: int | None = None,
     ) -> Launch:
-        """`channel` is where sockets that listen inside are handed over."""
+        """`mark` is the start's own, `channel` is where sockets that listen inside are handed over."""
         cwd = cwd if cwd is not None else os.getcwd()
         inside = {**env, "HOME": str(self.home), "TMPDIR": self.temporary, "USER": "box", "LOGNAME": "box"}
         if self.rule is not None:
@@ -135,6 +151,14 @@ class Box:
             "cwd": cwd,
             "filter": self._filter(),
         }
+        if self.mode == "container":
+            said = marshal.dumps(spec)
+            return Launch(
+                words=tuple(self._container(mark)),
+                env=container.client_environment(os.environ),
+                cwd=str(self.home.parent / "tmp"),  # podman leaves a file where it is when memory ran out
+                first=len(said).to_bytes(4, "big") + said,
+            )
         if self.mode == "bubblewrap":
             spec["launcher"] = machine.bubblewrap().detail
             spec["bubblewrap"] = self._bubblewrap(inside, cwd)
@@ -171,8 +195,32 @@ class Box:
         if not is_known_machine():
             return b""
         # Without namespaces, who may not open a socket reaches no service of the machine and no network.
-        has_own = self.mode == "bubblewrap"
+        has_own = self.mode != "landlock"
         return system_call_filter(shared=has_own, internet=has_own or self.has_network)
+
+    def _container(self, mark: str) -> list[str]:
+        etc = [f"/etc/{name}" for name in _SHARED_ETC if name not in _OF_CONTAINERS]
+        shown = [*self.read, *(mount.path for mount in self.mounts)]
+        mounts = [
+            *container.system_mounts((*SYSTEM, *etc)),
+            *(container.ContainerMount(str(file), f"/etc/{file.name}") for file in sorted(_ETC.iterdir())),
+            container.ContainerMount(str(_PROGRAM), container.LAUNCHER),
+            *(container.ContainerMount(path, path) for path in outermost(self.read)),
+            *(container.ContainerMount(one.path, one.path, one.is_writable) for one in self.mounts),
+            container.ContainerMount(str(self.home), str(self.home), is_writable=True),
+        ]
+        words = container.run_words(
+            machine.container().detail,
+            name=_named(mark),
+            has_network=self.has_network,
+            # The watchdog is first here, too.
+            memory=self.limits.memory + _BEYOND_IN_CONTAINERS,
+            processes=self.limits.processes + _PROCESSES_BEYOND,
+            files=self.limits.files,
+            mounts={mount.place: mount for mount in mounts}.values(),
+            hidden=[self.hidden] if lies_in(self.hidden, shown) else (),
+        )
+        return [*words, container.IMAGE, machine.own_python(), "-I", "-S", container.LAUNCHER, "-"]
 
     def _bubblewrap(self, env: Mapping[str, str], cwd: str) -> list[str]:
         words = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
@@ -203,3 +251,7 @@ class Box:
             else:
                 words += ["--bind" if path in writable else "--ro-bind", path, path]
         return [*words, "--chdir", cwd, "--remount-ro", "/"]
+
+
+def _named(mark: str) -> str:
+    return f"dragoman-{mark}"

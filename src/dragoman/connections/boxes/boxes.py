@@ -169,6 +169,8 @@ class Boxes:
             *certificate_paths(os.environ),
             *self._paths,
         ]
+        if mode == "container":  # what becomes the server inside
+            read += program_paths(machine.own_python(), "", self._kept_out)
         if is_trusted:
             read += own_paths(start.program, start.args, start.cwd, self._kept_out)
         mounts = tuple(read_mount(text) for text in configuration.mounts)

@@ -1,5 +1,6 @@
 """Becomes a boxed server: sets limits, leaves what must be left, and executes. Run as a program, without
-site-packages; what it does is in an object (of `marshal`) behind the descriptor that its argument names.
+site-packages; what it does is in an object (of `marshal`) behind the descriptor that its argument names, or,
+in a container (`-`), at the beginning of its input, with its size before it.
 
 Nothing of the server runs before the box is closed, and none of its variables are set here before. Every
 start waits for what is imported here: a module that only some boxes need is imported where they do.
@@ -21,22 +22,80 @@ _NEWNS, _NEWUSER, _NEWNET = 0x00020000, 0x10000000, 0x40000000
 _NO_NEW_PRIVILEGES, _DROP_CAPABILITY, _SET_SECCOMP, _FILTER = 38, 24, 22, 2
 _CREATE_RULESET, _ADD_RULE, _RESTRICT = 444, 445, 446
 _EXECUTE, _READ_FILE, _READ_DIRECTORY = 1 << 0, 1 << 2, 1 << 3
+_AFTER_INPUT = 5000  # milliseconds
 _OF_FILES = (1 << 0) | (1 << 1) | (1 << 2) | (1 << 14) | (1 << 15)
 
 
 def main() -> None:
-    with open(int(sys.argv[1]), "rb") as file:
-        spec: dict[str, Any] = marshal.load(file)  # noqa: S302 - from who started this, the same Python
+    spec = _told()
     try:
         _limit(spec["limits"])
         if spec["namespaces"]:
             _enter_namespaces(spec["namespaces"])
         if "bubblewrap" in spec:
             _become_bubblewrap(spec)
+        if "read" not in spec and (server := os.fork()):
+            _keep(server)
         _become_confined(spec)
     except OSError as error:
         sys.stderr.write(f"the box could not be made: {error}\n")
         sys.exit(71)
+
+
+def _told() -> dict[str, Any]:
+    # From who started this, by the same Python.
+    if sys.argv[1] != "-":
+        with open(int(sys.argv[1]), "rb") as file:
+            return marshal.load(file)  # noqa: S302
+    return marshal.loads(_input(int.from_bytes(_input(4), "big")))  # noqa: S302
+
+
+def _input(size: int) -> bytes:
+    """Exactly so much of the input: what follows is the server's."""
+    data = b""
+    while len(data) < size:
+        piece = os.read(0, size - len(data))
+        if not piece:
+            sys.exit(71)
+        data += piece
+    return data
+
+
+def _keep(server: int) -> None:
+    """The first process of a container: passes signals on, reaps, and ends with the server. When nobody holds
+    the other end of the input any more, it ends soon, and with it everything inside.
+    """
+    import select
+    import signal
+
+    woken, wakes = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
+        signal.signal(number, _noticed)
+    signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
+    poll = select.poll()
+    poll.register(woken, select.POLLIN)
+    poll.register(0, 0)  # tells of nothing but its end
+    patience: int | None = None
+    while True:
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            if ended[0] == server:
+                code = os.waitstatus_to_exitcode(ended[1])
+                os._exit(code if code >= 0 else 128 - code)
+        events = poll.poll(patience)
+        if not events:
+            os._exit(128 + signal.SIGKILL)
+        for descriptor, _ in events:
+            if descriptor == 0:
+                poll.unregister(0)
+                patience = _AFTER_INPUT
+            else:
+                for number in os.read(woken, 64):
+                    if number != signal.SIGCHLD:
+                        os.kill(server, number)
+
+
+def _noticed(number: int, frame: object) -> None:
+    """That a signal came is read where it wakes who polls."""
 
 
 def _limit(limits: dict[str, int]) -> None:
@@ -129,7 +188,8 @@ def _become_confined(spec: dict[str, Any]) -> None:
         if libc.prctl(_DROP_CAPABILITY, capability, 0, 0, 0) < 0:
             break
     _checked(libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
-    _landlock(spec["read"], spec["write"])
+    if "read" in spec:
+        _landlock(spec["read"], spec["write"])
     if spec["filter"]:
         code: bytes = spec["filter"]
         buffer = ctypes.create_string_buffer(code, len(code))

@@ -1,18 +1,27 @@
 """What this machine can do to box a program, found out once by trying it."""
 
 import ctypes
+import os
+import resource
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
+from dragoman.connections.boxes import container as containers
 from dragoman.connections.boxes.system_calls import is_known_machine
+from dragoman.connections.boxes.visible_paths import SYSTEM
 from dragoman.errors import InvalidConfig
 
-BoxMode = Literal["none", "bubblewrap", "landlock"]
+BoxMode = Literal["none", "bubblewrap", "landlock", "container"]
 INSTALL = "install bubblewrap (for example `apt-get install bubblewrap`) and allow user namespaces"
+_HINTS: dict[BoxMode, str] = {
+    "bubblewrap": INSTALL,
+    "container": "install podman (for example `apt-get install podman`), or start the service of docker",
+}
 _OLDEST_LANDLOCK = 3  # before, a file that may not be written could be cut
 _TRIAL = 20.0
 # Looks and touches nothing: where the box does not hold, this runs on the host.
@@ -67,11 +76,82 @@ def landlock() -> BoxWay:
     return BoxWay("landlock", None, f"version {version}")
 
 
-_WAYS = {"bubblewrap": bubblewrap, "landlock": landlock}
+@cache
+def container() -> BoxWay:
+    """It counts only if a program has run in one, with the machine's own system and within limits."""
+    if not sys.platform.startswith("linux"):
+        return BoxWay("container", "only on Linux does a container show the machine's own programs")
+    causes: list[str] = []
+    for program in filter(None, map(shutil.which, ("podman", "docker"))):
+        cause = _why_no_container(program)
+        if cause is None:
+            return BoxWay("container", None, program)
+        causes.append(f"{os.path.basename(program)}: {cause}")
+    return BoxWay("container", "; ".join(causes) or "neither podman nor docker is installed")
+
+
+def _why_no_container(program: str) -> str | None:
+    files = min(256, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+    trial = containers.run_words(
+        program,
+        name=f"dragoman-trial-{os.getpid()}",
+        has_network=False,
+        memory=64,
+        processes=32,
+        files=files,
+        mounts=containers.system_mounts(SYSTEM),
+    )
+    try:
+        if _asked([program, "image", "inspect", containers.IMAGE]).returncode:
+            made = _asked([program, "import", "-", containers.IMAGE], bytes(10240))  # an archive of nothing
+            if made.returncode:
+                return _last_line(made)
+        done = _asked([*trial, containers.IMAGE, "/usr/bin/env", "true"])
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return _last_line(done) if done.returncode else None
+
+
+def first_of_container(name: str) -> int | None:
+    """Its first process, as this machine numbers it; None before it is there, and where it is elsewhere."""
+    try:
+        done = _asked([container().detail, "inspect", "--format", "{{.State.Pid}}", name])
+        pid = int(done.stdout)
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return pid if containers.LAUNCHER.encode() in file.read() else None
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+
+
+def own_python() -> str:
+    return os.path.realpath(sys.executable)
+
+
+def _asked(words: Sequence[str], given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(  # noqa: S603 - found on our own search path
+        words,
+        input=given,
+        capture_output=True,
+        timeout=_TRIAL,
+        env=containers.client_environment(os.environ),
+        check=False,
+    )
+
+
+def _last_line(done: subprocess.CompletedProcess[bytes]) -> str:
+    lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    return lines[-1][-300:] if lines else f"it ended with {done.returncode}"
+
+
+_WAYS: dict[BoxMode, Callable[[], BoxWay]] = {
+    "bubblewrap": bubblewrap,
+    "landlock": landlock,
+    "container": container,
+}
 
 
 def ways() -> tuple[BoxWay, ...]:
-    """Every mode, the strongest first."""
+    """Every mode, in the order in which `auto` takes the first that works."""
     return tuple(way() for way in _WAYS.values())
 
 
@@ -82,13 +162,12 @@ def chosen(sandbox: str) -> BoxMode:
     if sandbox == "none":
         return "none"
     if sandbox == "auto":
-        if bubblewrap().missing is None:
-            return "bubblewrap"
-        return "landlock" if landlock().missing is None else "none"
-    way = _WAYS[sandbox]()
+        found: list[BoxMode] = [mode for mode, way in _WAYS.items() if way().missing is None]
+        return found[0] if found else "none"
+    way = {str(mode): one for mode, one in _WAYS.items()}[sandbox]()
     if way.missing is not None:
         raise InvalidConfig(
             f"the sandbox {sandbox!r} does not work on this machine: {way.missing}",
-            hint=INSTALL if sandbox == "bubblewrap" else "leave sandbox at auto",
+            hint=_HINTS.get(way.mode, "leave sandbox at auto"),
         )
     return way.mode

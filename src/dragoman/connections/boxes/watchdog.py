@@ -5,8 +5,9 @@ One look at the process table serves all boxes. What is over a limit is killed w
 
 import asyncio
 import os
+import signal
 import time
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +40,9 @@ class LimitedProcess(Protocol):
     ended_by: LimitEnd | None
 
     @property
+    def mark(self) -> str: ...
+
+    @property
     def pid(self) -> int: ...
 
     def kill(self) -> None: ...
@@ -50,6 +54,8 @@ class _Watched:
     limits: BoxLimits
     home: Path
     waits: int  # processes that are the box's own
+    find_first: Callable[[], int | None] | None  # where its processes are not below the one that was started
+    first: int | None
     free: int = 0
     looks_again: float = 0.0
     used: float = 0.0  # of the limit that is nearest
@@ -68,9 +74,17 @@ class BoxWatchdog:
         self._some = asyncio.Event()
 
     @contextmanager
-    def watching(self, process: LimitedProcess, limits: BoxLimits, home: Path, waits: int) -> Generator[None]:
+    def watching(
+        self,
+        process: LimitedProcess,
+        limits: BoxLimits,
+        home: Path,
+        waits: int,
+        find_first: Callable[[], int | None] | None = None,
+    ) -> Generator[None]:
         """While the block runs, the process and what it started are held to the limits."""
-        self._by_pid[process.pid] = _Watched(process, limits, home, waits)
+        first = None if find_first else process.pid
+        self._by_pid[process.pid] = _Watched(process, limits, home, waits, find_first, first)
         self._some.set()
         try:
             yield
@@ -90,6 +104,9 @@ class BoxWatchdog:
                 if self._by_pid.get(one.process.pid) is one and one.process.ended_by is None:
                     one.process.ended_by = why
                     one.process.kill()
+                    if one.find_first is not None and one.first is not None:
+                        with suppress(OSError):
+                            os.kill(one.first, signal.SIGKILL)
 
 
 def _over_limits(watched: Iterable[_Watched]) -> list[tuple[_Watched, LimitEnd]]:
@@ -99,7 +116,9 @@ def _over_limits(watched: Iterable[_Watched]) -> list[tuple[_Watched, LimitEnd]]
         below.setdefault(row.parent, []).append(pid)
     found: list[tuple[_Watched, LimitEnd]] = []
     for one in watched:
-        pids = _family(one.process.pid, below)
+        if one.first is None and one.find_first is not None:
+            one.first = one.find_first()
+        pids = _family(one.first, below) if one.first is not None else []
         if why := _over(one, pids, [rows[pid] for pid in pids if pid in rows]):
             found.append((one, why))
     return found
