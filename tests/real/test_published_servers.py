@@ -4,17 +4,20 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from boxes.boxed import needs
 from dragoman import Hub
 from patience import patient
 from real.conftest import CACHE
 from servers.hubs import is_alive, until
 
+CHROMIUM = "/usr/bin/chromium-headless-shell"
 pytestmark = [pytest.mark.anyio, pytest.mark.real, pytest.mark.timeout(180)]
 
 
@@ -193,3 +196,51 @@ async def test_a_hundred_calls_over_all_of_them_have_no_error(hub: Hub, download
     ] * 50
     outputs = await asyncio.gather(*(hub.call(name, arguments) for name, arguments in calls))
     assert [output.error for output in outputs if not output.ok] == []
+
+
+async def test_a_browser_works_in_its_box(hub: Hub, downloads: dict[str, str]) -> None:
+    needs("bubblewrap")
+    if not Path(CHROMIUM).exists():
+        pytest.skip(f"not on this machine: {CHROMIUM}")
+    # A box has no namespaces to give: it is the sandbox.
+    options = ("--headless", "--isolated", "--no-sandbox", "--executable-path", CHROMIUM)
+    tools = await added(hub, "web", downloads, "npx", "-y", "@playwright/mcp", *options, approval="never")
+    assert {"browser_navigate", "browser_snapshot"} <= tools
+    view = await hub.connectors.get("web")
+    assert view.box is not None
+    assert view.box.mode != "none"
+    page = "data:text/html,<title>boxed</title><h1>Hello</h1>"
+    output = await hub.call("mcp_web_browser_navigate", {"url": page})
+    assert "Page Title: boxed" in str(output.result), output.error
+    output = await hub.call("mcp_web_browser_snapshot", {})
+    assert 'heading "Hello"' in str(output.result), output.error
+    assert (await hub.call("mcp_web_browser_close", {})).ok
+
+
+async def test_a_first_start_fetches_what_it_runs_into_its_box(hub: Hub) -> None:
+    """From empty caches, of npx and of uvx at once."""
+    needs("bubblewrap")
+    for host in ("registry.npmjs.org", "pypi.org"):
+        try:
+            socket.create_connection((host, 443), timeout=patient(5)).close()
+        except OSError as error:
+            pytest.skip(f"not on this machine: {host}: {error}")
+    empty = {"npm_config_cache": "/tmp/npm", "UV_CACHE_DIR": "/tmp/uv"}
+    fresh, timed = await asyncio.gather(
+        *(
+            hub.connectors.add(
+                slug, command=words[0], args=words[1:], env=empty, connect_timeout=patient(150)
+            )
+            for slug, words in (
+                ("fresh", ["npx", "-y", "@modelcontextprotocol/server-memory"]),
+                ("timed", ["uvx", "mcp-server-time"]),
+            )
+        )
+    )
+    for view in (fresh, timed):
+        assert view.status.state == "connected", (view.status.cause, view.status.stderr)
+        assert view.box is not None
+        assert view.box.mode != "none"
+    assert (await hub.call("mcp_fresh_read_graph", {})).ok
+    output = await hub.call("mcp_timed_get_current_time", {"timezone": "Europe/Rome"})
+    assert "Europe/Rome" in str(output.result), output.error
