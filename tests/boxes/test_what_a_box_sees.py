@@ -151,7 +151,7 @@ async def test_with_many_users_an_admin_neither_leaves_the_box_nor_mounts(tmp_pa
 async def test_where_nothing_boxes_a_command_is_refused_for_many_users_and_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for way in ("bubblewrap", "landlock"):
+    for way in ("bubblewrap", "landlock", "container"):
         missing = machine.BoxWay(way, "not here")  # type: ignore[arg-type]
         monkeypatch.setattr(machine, way, lambda missing=missing: missing)
     async with open_hub(tmp_path / "many", multi_user=True) as hub:

@@ -52,7 +52,7 @@ def test_doctor_says_what_this_machine_can_box_with_and_what_is_missing(
     mode = machine.chosen("auto")
     if mode != "none":
         assert (boxes()["verdict"], boxes()["text"]) == ("ok", f"programs run in {mode}")
-    for way in ("bubblewrap", "landlock"):
+    for way in ("bubblewrap", "landlock", "container"):
         missing = machine.BoxWay(way, "not here")  # type: ignore[arg-type]
         monkeypatch.setattr(machine, way, lambda missing=missing: missing)
     found = boxes()

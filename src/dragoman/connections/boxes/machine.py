@@ -6,7 +6,7 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -22,6 +22,7 @@ _HINTS: dict[BoxMode, str] = {
     "bubblewrap": INSTALL,
     "container": "install podman (for example `apt-get install podman`), or start the service of docker",
 }
+_MODES = ("bubblewrap", "landlock", "container")
 _OLDEST_LANDLOCK = 3  # before, a file that may not be written could be cut
 _TRIAL = 20.0
 # Looks and touches nothing: where the box does not hold, this runs on the host.
@@ -143,16 +144,13 @@ def _last_line(done: subprocess.CompletedProcess[bytes]) -> str:
     return lines[-1][-300:] if lines else f"it ended with {done.returncode}"
 
 
-_WAYS: dict[BoxMode, Callable[[], BoxWay]] = {
-    "bubblewrap": bubblewrap,
-    "landlock": landlock,
-    "container": container,
-}
+def _way(sandbox: str) -> BoxWay:
+    return {"bubblewrap": bubblewrap, "landlock": landlock, "container": container}[sandbox]()
 
 
 def ways() -> tuple[BoxWay, ...]:
     """Every mode, in the order in which `auto` takes the first that works."""
-    return tuple(way() for way in _WAYS.values())
+    return tuple(map(_way, _MODES))
 
 
 def chosen(sandbox: str) -> BoxMode:
@@ -162,9 +160,8 @@ def chosen(sandbox: str) -> BoxMode:
     if sandbox == "none":
         return "none"
     if sandbox == "auto":
-        found: list[BoxMode] = [mode for mode, way in _WAYS.items() if way().missing is None]
-        return found[0] if found else "none"
-    way = {str(mode): one for mode, one in _WAYS.items()}[sandbox]()
+        return next((way.mode for way in map(_way, _MODES) if way.missing is None), "none")
+    way = _way(sandbox)
     if way.missing is not None:
         raise InvalidConfig(
             f"the sandbox {sandbox!r} does not work on this machine: {way.missing}",
