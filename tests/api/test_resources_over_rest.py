@@ -38,6 +38,14 @@ async def test_resources_and_prompts_over_rest(tmp_path: Path) -> None:
         assert filled.value["messages"] == [
             {"role": "user", "content": {"type": "text", "text": "Write about tea."}}
         ]
+        begun = {"argument": "topic", "value": "t", "given": {"other": "x"}}
+        for path, named in (
+            ("/api/prompts/complete", {"name": "books__review"}),
+            ("/api/resources/complete", {"uri_template": "books+book:///{title}"}),
+        ):
+            assert (await live.ask("POST", path, {**named, **begun})).value == {"values": ["tea"]}
+            elsewhere = {key: value.replace("books", "none") for key, value in named.items()}
+            assert (await live.ask("POST", path, {**elsewhere, **begun})).status == 404
         unknown = await live.ask("POST", "/api/prompts/none__review", {})
         assert (unknown.status, unknown.value["code"]) == (404, "not_found")
         assert unknown.value["hint"] == "GET /api/prompts shows those there are"

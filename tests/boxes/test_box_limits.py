@@ -12,7 +12,7 @@ from patience import patient
 pytestmark = pytest.mark.anyio
 
 
-async def cause_after(hub: Hub, what: str, sandbox: str = "auto", **limits: float) -> str:
+async def cause_after(hub: Hub, what: str, limits: dict[str, float], sandbox: str = "auto") -> str:
     """What is said of a call of a server that uses up one thing."""
     await added(hub, limits=limits, sandbox=sandbox)
     output = await hub.call("mcp_hostile_use", {"facts": {"what": what}})
@@ -34,7 +34,7 @@ async def test_a_program_over_a_limit_is_ended_and_the_limit_is_its_cause(
 ) -> None:
     needs("bubblewrap")
     async with open_hub(tmp_path, request_timeout=patient(20)) as hub:
-        cause = await cause_after(hub, what, **limits)
+        cause = await cause_after(hub, what, limits)
         assert "killed: " in cause
         assert said in cause
 
@@ -42,16 +42,16 @@ async def test_a_program_over_a_limit_is_ended_and_the_limit_is_its_cause(
 async def test_a_container_is_held_to_limits_by_the_watchdog_or_its_control_group(tmp_path: Path) -> None:
     needs("container")
     async with open_hub(tmp_path, request_timeout=patient(20)) as hub:
-        cause = await cause_after(hub, "memory", sandbox="container", memory=64)
+        cause = await cause_after(hub, "memory", {"memory": 64}, "container")
         assert " MB of 64 MB (limits.memory)" in cause or "signal 9" in cause
         await hub.connectors.remove("hostile")
-        cause = await cause_after(hub, "processes", sandbox="container", processes=20)
+        cause = await cause_after(hub, "processes", {"processes": 20}, "container")
         assert " processes of 20 (limits.processes)" in cause or "temporarily unavailable" in cause
 
 
 async def test_a_program_has_no_more_open_files_than_its_limit(tmp_path: Path) -> None:
     async with open_hub(tmp_path) as hub:
-        cause = await cause_after(hub, "files", files=64)
+        cause = await cause_after(hub, "files", {"files": 64})
         assert "Too many open files" in cause
 
 

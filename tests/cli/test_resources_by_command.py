@@ -19,3 +19,8 @@ def test_resources_and_prompts_by_command(dragoman: Command, tmp_path: Path) -> 
         got = dragoman("prompts", "get", "all__test_prompt_with_arguments", "arg1=a", "arg2=b")
         assert "arg1='a'" in got.out
         assert dragoman("prompts", "get", "all__test_simple_prompt", "word").code == 2
+        proposed = dragoman("prompts", "complete", "all__test_prompt_with_arguments", "arg1=pa", "arg2=b")
+        assert proposed.out.split() == ["paris", "park", "party"]
+        assert dragoman("prompts", "complete", "all__test_prompt_with_arguments", "arg1=", "word").code == 2
+        template = "all+test://template/{id}/data"
+        assert dragoman("resources", "complete", template, "id", "--json").value["values"][0] == "paris"

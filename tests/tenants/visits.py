@@ -130,6 +130,14 @@ class Visits:
             }
         if (conversation := self._conversation(path, visitor)) is not None:
             return conversation
+        if path.endswith("/complete"):
+            slug = pick(["own", "team", *ids("connector")])
+            named = (
+                {"uri_template": f"{slug}+mark:///{{of}}"}
+                if "/resources" in path
+                else {"name": f"{slug}__mine"}
+            )
+            return {**named, "argument": "of", "value": "m"}
         if path.startswith("/api/prompts/"):
             return {"arguments": {}}
         if path.endswith(("/load", "/unload")):

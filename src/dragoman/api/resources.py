@@ -118,6 +118,32 @@ class PromptRequest(BaseModel):
     arguments: dict[str, str] = Field(default={}, max_length=100)
 
 
+class _CompletionRequest(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    argument: str = Field(max_length=200, description="whose value is to be completed")
+    value: str = Field(default="", max_length=10_000, description="what it begins with")
+    given: dict[str, str] = Field(default={}, max_length=100, description="the values of others")
+
+
+class ResourceCompletionRequest(_CompletionRequest):
+    """A gap of an address that is to be filled."""
+
+    uri_template: str = Field(max_length=10_000, description="as the list of templates has it")
+
+
+class PromptCompletionRequest(_CompletionRequest):
+    """An argument of a prompt that is to be filled."""
+
+    name: str = Field(max_length=1_000, description="`<connector>__<name of its server>`")
+
+
+class CompletionShape(Shape):
+    values: list[str] = Field(
+        description="what the server proposes, best first; empty where it knows nothing"
+    )
+
+
 @routes.get("/resources", responses={200: {"model": ResourcesShape}})
 async def list_resources(hub: ThreadHub, connector: Connector = None) -> Response:
     """Of all connectors whose servers answer within ten seconds, or of one."""
@@ -142,12 +168,29 @@ async def read_resource(
     return json_response(ReadResourceShape.of(read, contents=[_content(one) for one in read.contents]))
 
 
+@routes.post("/resources/complete", responses={200: {"model": CompletionShape}})
+async def complete_resource(hub: ThreadHub, request: ResourceCompletionRequest) -> Response:
+    """What its server proposes for a gap of an address. Limited as a call is."""
+    asked = request
+    values = await hub.resources.complete(asked.uri_template, asked.argument, asked.value, given=asked.given)
+    return json_response(CompletionShape(values=list(values)))
+
+
 @routes.get("/prompts", responses={200: {"model": PromptsShape}})
 async def list_prompts(hub: ThreadHub, connector: Connector = None) -> Response:
     """Of all connectors whose servers answer within ten seconds, or of one."""
     found = await hub.prompts.list(connector)
     listed = [PromptShape.of(one) for one in found]
     return json_response(PromptsShape(prompts=listed, missing=_missing(found.missing)))
+
+
+# No prompt has this name: each has that of its connector before it.
+@routes.post("/prompts/complete", responses={200: {"model": CompletionShape}})
+async def complete_prompt(hub: ThreadHub, request: PromptCompletionRequest) -> Response:
+    """What its server proposes for an argument of a prompt. Limited as a call is."""
+    asked = request
+    values = await hub.prompts.complete(asked.name, asked.argument, asked.value, given=asked.given)
+    return json_response(CompletionShape(values=list(values)))
 
 
 @routes.post("/prompts/{name:path}", responses={200: {"model": FilledPromptShape}})

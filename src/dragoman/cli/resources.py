@@ -131,6 +131,67 @@ def get_prompt(
     )
 
 
+@resources.command("complete")
+def complete_resource(
+    uri_template: Annotated[
+        str, typer.Argument(help="As `resources templates` has it.", show_default=False, metavar="TEMPLATE")
+    ],
+    gap: Annotated[str, typer.Argument(help="The gap, and what it begins with.", metavar="GAP=[BEGIN]")],
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="[GAP=VALUE]...", help="What other gaps are filled with.")
+    ] = None,
+    thread: Thread = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a server proposes for a gap of an address.
+
+    \b
+    dragoman resources complete 'books+book:///{title}' title=p
+    """
+    body = {"uri_template": uri_template, **_completed(gap, words)}
+    _complete(as_json, path_of("resources", "complete"), body, thread)
+
+
+@prompts.command("complete")
+def complete_prompt(
+    name: Annotated[str, typer.Argument(help="As the list has it: CONNECTOR__NAME.", show_default=False)],
+    argument: Annotated[
+        str, typer.Argument(help="The argument, and what it begins with.", metavar="KEY=[BEGIN]")
+    ],
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="What others are filled with.")
+    ] = None,
+    thread: Thread = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a server proposes for an argument of a prompt.
+
+    \b
+    dragoman prompts complete notes__summary topic=t
+    """
+    body = {"name": name, **_completed(argument, words)}
+    _complete(as_json, path_of("prompts", "complete"), body, thread)
+
+
+def _completed(asked: str, words: list[str] | None) -> dict[str, Any]:
+    """`topic=t` asks for `topic`, which begins with `t`; so does `topic` alone, with nothing yet."""
+    name, _, value = asked.partition("=")
+    try:
+        return {"argument": name, "value": value, "given": dict(split_words(words or []))}
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _complete(as_json: bool, path: str, body: Mapping[str, Any], thread: str | None) -> None:
+    def show(screen: Screen, answer: Mapping[str, Any]) -> None:
+        for value in answer["values"]:
+            screen.text(value)
+        if not answer["values"]:
+            screen.note("the server proposes nothing")
+
+    request(as_json, show, "POST", path, body, busy="asking the server …", thread=thread)
+
+
 def _resource_table(found: Iterable[Mapping[str, Any]], address: str) -> "Table":
     table = new_table("address", "name", "type", "description")
     for one in found:

@@ -160,7 +160,8 @@ def chosen(sandbox: str) -> BoxMode:
     if sandbox == "none":
         return "none"
     if sandbox == "auto":
-        return next((way.mode for way in map(_way, _MODES) if way.missing is None), "none")
+        working = next((way for way in map(_way, _MODES) if way.missing is None), None)
+        return working.mode if working else "none"
     way = _way(sandbox)
     if way.missing is not None:
         raise InvalidConfig(
