@@ -20,6 +20,7 @@ import psutil
 from playwright.async_api import Browser, Page, async_playwright
 
 import lab
+from console_home import fill
 from dragoman import Hub, Settings
 from dragoman.console.charts import charts_of
 from dragoman.store import Store, open_store
@@ -28,11 +29,11 @@ from dragoman.telemetry.time_buckets import HALF_DAY, BucketKey, TimeBuckets, ro
 SERVICE = Path(__file__).with_name("console_service.py")
 CHROMIUM = "/usr/bin/chromium-headless-shell"
 FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
-PAINT, WEIGHT, TOKEN = 500.0, 150.0, 50.0  # milliseconds, KB, milliseconds
+PAINT, WEIGHT, TOKEN = 300.0, 150.0, 50.0  # milliseconds, KB, milliseconds
 CHART = 150.0  # milliseconds
 FIRST_PAGE = 5.0  # seconds
 DEMO = Path(__file__).parents[1] / "scripts" / "demo"
-STREAMS = 200
+STREAMS, IDLE = 200, 10.0  # % of a core
 SPEAKING = 20
 TURNS = 8
 
@@ -129,6 +130,18 @@ async def first_paint(browser: Browser, page: Page, service: Service, path: str)
         await context.close()
 
 
+async def full_paints(
+    report: lab.Report, browser: Browser, rounds: int, connectors: int, threads: int
+) -> None:
+    """In an installation that is full."""
+    with tempfile.TemporaryDirectory() as home:
+        await fill(Path(home), connectors, 50, 0, threads)
+        async with open_service(Path(home)) as service:
+            page = await open_page(browser, service)
+            await paints(report, browser, page, service, rounds)
+    report.notes.append(f"First paint: {connectors:,} connectors with 50 tools each, {threads:,} threads")
+
+
 async def paints(report: lab.Report, browser: Browser, page: Page, service: Service, rounds: int) -> None:
     thread = await service.post("hello", wait=True)
     for _ in range(TURNS - 1):
@@ -222,7 +235,9 @@ async def streams(report: lab.Report, service: Service, seconds: float) -> None:
     columns = ("open streams", "of them speaking", "% of one core", "KB per stream")
     report.table("Open chat streams on one process", columns, rows)
     text = f"idle {idle:.0f} % of one core, {per_stream:.0f} KB each; {heard:,} events heard"
-    report.verdict(f"{STREAMS} open streams on one process", text, met=idle < 100 and heard > 0)
+    report.verdict(
+        f"{STREAMS} open streams: at most {IDLE:g} % of a core idle", text, met=idle <= IDLE and heard > 0
+    )
 
 
 async def measure(words: int, rounds: int, seconds: float) -> lab.Report:
@@ -232,7 +247,7 @@ async def measure(words: int, rounds: int, seconds: float) -> lab.Report:
         playwright = await stack.enter_async_context(async_playwright())
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS])
         page = await open_page(browser, service)
-        await paints(report, browser, page, service, rounds)
+        await full_paints(report, browser, rounds, *((100, 1000) if words < 500 else (1000, 10_000)))
         await tokens(report, page, service, words)
         await frames(report, page, service, 10 if words < 500 else 100)
         await browser.close()

@@ -406,6 +406,18 @@ async def test_agents_are_mentioned_by_the_keyboard(open_console: OpenConsole, t
         await console.hub.connectors.add("email", **sample("email", tmp_path))
         await console.hub.agents.create("helper", connectors=["email"])
         page = await console.page("/chat")
+        # More than are told at once: the menu finds them all.
+        for number in range(41):
+            await console.hub.agents.create(f"clerk-{number:02}", connectors=["email"])
+        crowded = await page.context.new_page()
+        await crowded.goto(f"{console.url}/chat")
+        await crowded.locator("#to > summary").click()
+        await crowded.get_by_label("Search agents").fill("helper")
+        await crowded.get_by_role("menuitemradio", name="helper").click()
+        await expect(crowded.locator("#to")).to_have_attribute("data-agent", "helper")
+        await crowded.close()
+        for number in range(41):
+            await console.hub.agents.remove(f"clerk-{number:02}")
         field, options = page.locator("#message"), page.locator("#mentions [role=option]:visible")
         await field.press_sequentially("Ask @")
         await expect(options).to_have_count(3)

@@ -1,16 +1,13 @@
 """Numbers over time in a browser: tiles, charts by pointer and keyboard, tables, CSV; and what waits."""
 
 import asyncio
-import re
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Response, expect
 
 from console.browsing import OpenConsole
-from dragoman.console.pages import STATIC
 from dragoman.tool import Annotations
 from servers.hubs import until
 
@@ -111,13 +108,24 @@ async def test_what_waits_stands_in_the_menu_and_in_the_title(
         await expect(page).to_have_title("Tools · Dragoman")
 
 
-async def test_the_typeface_comes_from_here_under_an_address_that_may_be_kept(
+async def test_every_file_of_a_page_has_an_address_that_may_be_kept_for_ever(
     open_console: OpenConsole, tmp_path: Path
 ) -> None:
-    named = re.search(r'url\("(vendor/inter\.woff2)\?(\w+)"\)', (STATIC / "style.css").read_text())
-    assert named is not None
-    assert sha256((STATIC / named[1]).read_bytes()).hexdigest().startswith(named[2])
     async with open_console(tmp_path) as console:
         page = await console.page("/settings")
+        heard: list[Response] = []
+        page.on("response", lambda one: heard.append(one))
+        await page.goto(f"{console.url}/chat")
+        await page.wait_for_load_state("networkidle")
+        files = {one.url: one for one in heard if "/static/" in one.url}
+        names = {url.rsplit("/", 1)[1].partition("?")[0] for url in files}
+        assert names >= {"style.css", "chat.js", "chat_stream.js", "chat_code.js", "inter.woff2"}
+        kept = {await one.header_value("cache-control") for one in files.values()}
+        assert kept == {"public, max-age=31536000, immutable"}
+        bare = f"{console.url}/static/chat.js"
+        mark = (await page.request.get(bare)).headers["etag"]
+        assert (await page.request.get(bare, headers={"if-none-match": mark})).status == 304
+        for strange in ("../app.py", "..%2fapp.py", "vendor", "nothing.js"):
+            assert (await page.request.get(f"{console.url}/static/{strange}")).status == 404
         await page.evaluate("document.fonts.ready")
         assert await page.evaluate("[...document.fonts].map(one => one.status)") == ["loaded"]

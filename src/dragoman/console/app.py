@@ -7,12 +7,10 @@ from functools import partial
 from urllib.parse import quote
 
 from starlette.applications import Starlette
-from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import Mount
-from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
 
 from dragoman.console import (
     agents,
@@ -44,7 +42,7 @@ from dragoman.console import (
     users,
 )
 from dragoman.console.error_pages import of_error, shown
-from dragoman.console.pages import HEADERS, STATIC, Pages, is_part
+from dragoman.console.pages import HEADERS, Pages, is_part
 from dragoman.console.session_rights import check_request
 from dragoman.console.sessions import COOKIE, BrowserSessions
 from dragoman.errors import Denied, DragomanError
@@ -63,7 +61,6 @@ ROUTES = [route for part in _PARTS for route in part.routes]
 _OPEN = ("/sign-in", "/static/")
 _MOST = 32 * 1024 * 1024
 _MOST_OF_STRANGERS = 64 * 1024
-_FOR_EVER = {"cache-control": "public, max-age=31536000, immutable"}
 
 
 class Console:
@@ -72,11 +69,11 @@ class Console:
         self._menu = menu.Menu()
         self._stopping = asyncio.Event()
         self.sessions = sessions
-        # Files alone: what is in a page beside a secret must not be guessed from how small it becomes.
-        files = GZipMiddleware(StaticFiles(directory=STATIC), minimum_size=1000)
-        self._app = Starlette(routes=[*ROUTES, Mount("/static", _Kept(files))])
+        pages = Pages()
+        # Files alone are compressed: what is in a page beside a secret must not be guessed from its size.
+        self._app = Starlette(routes=[*ROUTES, Route("/static/{name:path}", pages.files.answer)])
         self._app.state.hub = hub
-        self._app.state.pages = Pages()
+        self._app.state.pages = pages
         self._app.state.sessions = self.sessions
         self._app.state.stopping = self._stopping
         self._app.add_exception_handler(404, _not_found)
@@ -131,16 +128,6 @@ class Console:
         except Denied as error:
             return of_error(request, error)
         return None
-
-
-class _Kept:
-    """Files whose address changes with their content: a browser never has to ask again."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._app(scope, receive, _adding(send, _FOR_EVER) if scope.get("query_string") else send)
 
 
 def _is_open(request: Request) -> bool:

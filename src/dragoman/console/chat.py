@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from dragoman.agent import Agent
+from dragoman.agent import ASSISTANT, Agent
 from dragoman.console.chat_events import ThreadFrames
 from dragoman.console.chat_questions import (
     answer_approval,
@@ -38,7 +38,7 @@ from dragoman.store.records import AcceptedRun
 
 _AT_ONCE = 8  # turns; earlier ones are asked for
 _UNDO = 10.0  # seconds in which a deleted chat can be brought back
-_MOST_AGENTS = 40  # that a page has; more are searched for
+_MOST_AGENTS = 40  # that are told at once; more are searched for
 _MOST_NAMED = 6  # connectors and agents that a blank chat names
 _MARK = re.compile(r"([\w-]{1,100}):(\d{1,9})", re.ASCII)
 
@@ -71,8 +71,8 @@ async def list_threads(request: Request) -> Response:
 
 async def list_agents(request: Request) -> Response:
     """Those whose names fit what is typed."""
-    agents, _ = await _mentionable(hub_of(request), request.query_params.get("q", "")[:100])
-    return pages_of(request).part(request, "chat/agents.html", agents=agents)
+    agents, has_more = await _mentionable(hub_of(request), request.query_params.get("q", "")[:100])
+    return pages_of(request).part(request, "chat/agents.html", agents=agents, has_more=has_more)
 
 
 async def list_models(request: Request) -> Response:
@@ -80,7 +80,7 @@ async def list_models(request: Request) -> Response:
     models = [one for one in await hub_of(request).models.list() if one.is_usable and one.model]
     unique = list({one.model: one for one in models}.values())
     return pages_of(request).part(
-        request, "chat/models.html", models=unique, run=request.query_params.get("run", "")
+        request, "chat/models.html", models=unique, is_retry="retry" in request.query_params
     )
 
 
@@ -276,7 +276,7 @@ async def _page(request: Request, thread: ThreadView | None) -> Response:
         said = await hub.messages.list(thread.thread.id, limit=1000)
         turns = [*copied_turns([one for one in said if one.details.get(COPIED)]), *turns]
     connectors = [] if thread else await _connectors(hub)
-    agents, has_more = await _mentionable(hub)
+    agents = [] if thread else [one for one in await hub.agents.list() if one.status == "active"]
     return pages_of(request).page(
         request,
         "chat.html",
@@ -286,8 +286,7 @@ async def _page(request: Request, thread: ThreadView | None) -> Response:
         turns=turns,
         more=more,
         position=_position(turns),
-        agents=agents,
-        has_more_agents=has_more,
+        others=[one.name for one in agents if one.name != ASSISTANT],
         present=list(dict.fromkeys(w.agent for turn in turns for w in turn.everything() if w.agent)),
         recipient=await hub.messages.recipient(thread.thread.id if thread else None),
         connectors=connectors,

@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from dragoman import extras
 from dragoman.agents.citations import rewritten
 from dragoman.console.places import PLACES, MenuEntry
 from dragoman.console.sessions import BrowserSession
+from dragoman.console.static_files import StaticFiles
 from dragoman.hints import first_page, worded
 from dragoman.hub import BoundHub
 from dragoman.names import dotted_name
@@ -124,6 +124,7 @@ class Pages:
     """`page` is a whole page in the frame, `part` a piece of one for htmx to put in its place."""
 
     def __init__(self) -> None:
+        self.files = StaticFiles(STATIC)
         self._environment = Environment(
             loader=FileSystemLoader(HERE / "templates"),
             autoescape=select_autoescape(default=True, default_for_string=True),
@@ -135,7 +136,7 @@ class Pages:
             {  # type: ignore[dict-item]
                 "cited": cited,
                 "find_missing": extras.find_missing,
-                "static": _StaticNames(),
+                "static": self.files,
                 "version": version("dragoman"),
             }
         )
@@ -189,18 +190,6 @@ def places_of(hub: BoundHub) -> list[MenuEntry]:
         and (has_users or not place.of_admins)
         and (hub.settings.registry_follow or not place.of_followers)
     ]
-
-
-class _StaticNames:
-    """`static('style.css')`: an address that changes with the file, so that browsers may keep it for ever."""
-
-    def __init__(self) -> None:
-        self._marks: dict[str, str] = {}
-
-    def __call__(self, name: str) -> str:
-        if name not in self._marks:
-            self._marks[name] = sha256((STATIC / name).read_bytes()).hexdigest()[:12]
-        return f"/static/{name}?{self._marks[name]}"
 
 
 def hub_of(request: Request) -> BoundHub:

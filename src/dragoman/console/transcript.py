@@ -118,6 +118,12 @@ class ChatTurn:
     def answer(self) -> str:
         return "\n\n".join(work.answer for work in self.works if work.answer)
 
+    @property
+    def ends_with_answer(self) -> bool:
+        """Whether the last words on the page are the answer, which need not be there twice to be copied."""
+        last = self.works[-1].pieces[-1:] if len(self.works) == 1 else []
+        return any(isinstance(piece, SpokenText) and piece.text == self.answer for piece in last)
+
     def everything(self) -> Iterable[RunBlock]:
         waiting = [*self.works]
         while waiting:

@@ -17,7 +17,6 @@ from dragoman.telemetry.time_buckets import (
     COUNTS,
     HALF_DAY,
     HALF_HOUR,
-    MEASURES,
     MINUTE,
     quantile_ms,
 )
@@ -197,9 +196,11 @@ class Statistics(BoundService):
         sums.sort(key=lambda one: (*(-count for count in one.counts), one.of))
         over_time: dict[str, list[BucketSum]] = {one.of: [] for one in sums[: min(most, _LARGEST)]}
         if over_time:
-            only = {**query.only, by: frozenset(over_time)}
+            are_all = len(over_time) == len(sums)
+            only = query.only if are_all else {**query.only, by: frozenset(over_time)}
             for one in await read(replace(query, split=by, step=step, only=only)):
-                over_time[one.of].append(one)
+                if one.of in over_time:
+                    over_time[one.of].append(one)
         return tuple(
             MetricGroup(
                 name=name,
@@ -231,8 +232,7 @@ def _numbers(all_counts: Sequence[Sequence[float]]) -> MetricNumbers:
     counts = [sum(column) for column in zip(*all_counts, strict=True)] if others else first
     facts: dict[str, Any] = {
         name: count if name == "cost" else int(count)
-        for name, count in zip(MEASURES, counts, strict=True)
-        if name in COUNTS
+        for name, count in zip(COUNTS, counts, strict=False)  # durations come after them
     }
     if not facts["cost"] and facts["unpriced"]:
         facts["cost"] = None

@@ -81,4 +81,6 @@ def _select(query: BucketQuery, level: int, whose: ColumnElement[bool]) -> Selec
         whose,
         *chosen,
     )
-    return statement.group_by("at", "of")
+    # By nothing that is constant where something is not: SQLite would sort by it too.
+    told = [name for name, given in (("at", query.step), ("of", query.split)) if given is not None]
+    return statement.group_by(*(told or ["at"]))

@@ -388,18 +388,33 @@ stop.addEventListener("click", async () => {
 
 const post = (address, facts = {}) => ask(address, { method: "POST", body: new URLSearchParams(facts) });
 
-const retry = async ({ dataset: { retry: run, model = "" } }) => {
-  const { root } = await (await post(`/chat/runs/${run}/retry`, { model })).json();
+const rootOf = (part) => part.closest(".turn").dataset.root;
+
+const retry = async (button) => {
+  const { model = "" } = button.dataset;
+  const { root } = await (await post(`/chat/runs/${rootOf(button)}/retry`, { model })).json();
   if (!turnOf(root)) await loadTurn(root);
   talk.scrollTop = talk.scrollHeight;
 };
 
-const copyCode = async (button) => {
-  await navigator.clipboard.writeText(button.closest(".code-block").querySelector("code").textContent);
+const copy = async (text) => {
+  await navigator.clipboard.writeText(text);
   announce("Copied");
+};
+
+// As it was written, not as it is drawn
+const copyAnswer = (button) => {
+  const words = [...button.closest(".turn").querySelectorAll(".words")].at(-1);
+  return copy(spoken.get(words).source);
+};
+
+const copyCode = async (button) => {
+  await copy(button.closest(".code-block").querySelector("code").textContent);
   button.textContent = "Copied";
   setTimeout(() => (button.textContent = "Copy"), 1500);
 };
+
+const saidIn = (me) => me.querySelector(".said").firstChild.data;
 
 // The message in other words: a chat of its own begins there.
 const edit = (button) => {
@@ -408,7 +423,7 @@ const edit = (button) => {
   const form = document.createElement("form");
   form.className = "said-edit";
   const field = document.createElement("textarea");
-  field.value = me.querySelector(".said").firstChild.data;
+  field.value = saidIn(me);
   field.setAttribute("aria-label", "The message in other words");
   const row = document.createElement("div");
   row.className = "row end";
@@ -424,7 +439,7 @@ const edit = (button) => {
   field.addEventListener("keydown", (event) => event.key === "Escape" && end());
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    post(`/chat/runs/${button.dataset.edit}/edit`, { text: field.value }).catch(() => {});
+    post(`/chat/runs/${rootOf(me)}/edit`, { text: field.value }).catch(() => {});
   });
   for (const part of me.children) part.hidden = true;
   me.append(form);
@@ -475,9 +490,11 @@ const pin = async (button) => {
 
 const DOES = {
   "[data-copy]": () => announce("Copied"), // console.js has done it
+  "[data-copy-said]": (button) => copy(saidIn(button.closest(".me"))),
+  "[data-copy-answer]": copyAnswer,
   "[data-copy-code]": copyCode,
   "[data-retry]": retry,
-  "[data-branch]": ({ dataset }) => post(`/chat/runs/${dataset.branch}/branch`),
+  "[data-branch]": (button) => post(`/chat/runs/${rootOf(button)}/branch`),
   "[data-edit]": edit,
   "[data-rename]": rename,
   "#pin": pin,
@@ -492,6 +509,12 @@ document.addEventListener("click", (event) => {
     const found = event.target.closest(what);
     if (found) Promise.resolve(does(found)).catch(() => {});
   }
+});
+
+// A title that is cut is told whole to who points at it.
+document.getElementById("threads").addEventListener("pointerover", ({ target }) => {
+  const title = target.closest(".thread")?.querySelector(".cut");
+  if (title && title.scrollWidth > title.clientWidth) title.title = title.textContent;
 });
 
 // A footnote opens its source, where it stands.

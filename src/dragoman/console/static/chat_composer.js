@@ -8,12 +8,12 @@ export class Composer {
     this.form = form;
     this.field = form.querySelector("textarea");
     this.list = form.querySelector("[role=listbox]");
-    this.options = [...this.list.querySelectorAll("[role=option]")];
+    this.agents = new Agents(this.list);
     this.send = send;
     this.busy = false;
     this.files = new Files(form);
     this.note = form.querySelector("#composer-note");
-    this.to = new Recipient(form.querySelector("#to"), this.options);
+    this.to = new Recipient(form.querySelector("#to"), this.agents);
     this.model = new ModelChoice(form.querySelector("#model"));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -98,34 +98,20 @@ export class Composer {
     return true;
   }
 
-  typed() {
+  async typed() {
     this.grow();
-    const begun = this.begun();
-    if (!begun) return this.close();
-    this.offer(begun[2].toLowerCase());
-    if ("more" in this.list.dataset) this.search(begun[2].toLowerCase());
-  }
-
-  // Where there are more agents than the page has, the server finds them.
-  async search(wanted) {
-    const response = await fetch(`/chat/lists/agents?q=${encodeURIComponent(wanted)}`, { headers: { "HX-Request": "true" } });
-    if (!response.ok || this.begun()?.[2].toLowerCase() !== wanted) return;
-    const template = document.createElement("template");
-    template.innerHTML = await response.text();
-    for (const option of template.content.querySelectorAll("[role=option]")) {
-      if (this.options.some((one) => one.dataset.name === option.dataset.name)) continue;
-      this.options.push(option);
-      this.list.append(option);
-    }
+    const wanted = this.begun()?.[2].toLowerCase();
+    if (wanted === undefined) return this.close();
     this.offer(wanted);
+    if ((await this.agents.find(wanted)) && this.begun()?.[2].toLowerCase() === wanted) this.offer(wanted);
   }
 
   offer(wanted) {
-    const fits = (test) => this.options.filter((option) => test(option.dataset.name.toLowerCase()));
+    const fits = (test) => this.agents.options.filter((option) => test(option.dataset.name.toLowerCase()));
     const best = new Set([...fits((name) => name.startsWith(wanted)), ...fits((name) => name.includes(wanted))]);
     const shown = [...best].slice(0, MOST);
     if (!shown.length) return this.close();
-    for (const option of this.options) option.hidden = !shown.includes(option);
+    for (const option of this.agents.options) option.hidden = !shown.includes(option);
     this.list.append(...shown); // the best first
     this.list.hidden = false;
     this.select(shown[0]);
@@ -136,7 +122,7 @@ export class Composer {
   }
 
   select(chosen) {
-    for (const option of this.options) option.setAttribute("aria-selected", String(option === chosen));
+    for (const option of this.agents.options) option.setAttribute("aria-selected", String(option === chosen));
     this.field.setAttribute("aria-activedescendant", chosen.id);
     chosen.scrollIntoView({ block: "nearest" });
   }
@@ -157,6 +143,33 @@ export class Composer {
   // As high as what is written, within the stylesheet's bounds
   grow() {
     this.field.rows = Math.min(8, Math.max(1, this.field.value.split("\n").length));
+  }
+}
+
+// Who can be written to: asked of the server for what is typed, and kept, in the list that mentions are chosen from.
+class Agents {
+  constructor(list) {
+    this.list = list;
+    this.options = [];
+    this.asked = new Set();
+    this.areAll = false;
+  }
+
+  // Whether there are new ones
+  async find(wanted) {
+    if (this.areAll || this.asked.has(wanted)) return false;
+    const response = await fetch(`/chat/lists/agents?q=${encodeURIComponent(wanted)}`, { headers: { "HX-Request": "true" } }).catch(() => null);
+    if (!response?.ok) return false; // asked again with the next letter
+    this.asked.add(wanted);
+    const template = document.createElement("template");
+    template.innerHTML = await response.text();
+    this.areAll ||= !wanted && !template.content.querySelector("[data-more]");
+    const names = new Set(this.options.map((one) => one.dataset.name));
+    const fresh = [...template.content.querySelectorAll("[role=option]")].filter((one) => !names.has(one.dataset.name));
+    for (const option of fresh) option.hidden = true;
+    this.options.push(...fresh);
+    this.list.append(...fresh);
+    return fresh.length > 0;
   }
 }
 
@@ -184,7 +197,13 @@ class Recipient extends NamedMenu {
     });
   }
 
-  fill(wanted = "") {
+  async fill(wanted = "") {
+    this.wanted = wanted;
+    this.offer(wanted);
+    if ((await this.agents.find(wanted)) && this.wanted === wanted) this.offer(wanted);
+  }
+
+  offer(wanted) {
     if (!this.search) {
       this.search = document.createElement("input");
       this.search.type = "search";
@@ -192,7 +211,7 @@ class Recipient extends NamedMenu {
       this.search.setAttribute("aria-label", "Search agents");
       this.search.addEventListener("input", () => this.fill(this.search.value.toLowerCase()));
     }
-    const fitting = this.agents.filter((one) => one.dataset.name.toLowerCase().includes(wanted)).slice(0, 40);
+    const fitting = this.agents.options.filter((one) => one.dataset.name.toLowerCase().includes(wanted)).slice(0, 40);
     const buttons = fitting.map((one) => {
       const button = document.createElement("button");
       button.type = "button";
@@ -206,7 +225,7 @@ class Recipient extends NamedMenu {
       return button;
     });
     const wasFocused = document.activeElement === this.search;
-    this.body.replaceChildren(...(this.agents.length > 8 ? [this.search] : []), ...buttons);
+    this.body.replaceChildren(...(this.agents.options.length > 8 ? [this.search] : []), ...buttons);
     if (wasFocused) this.search.focus();
   }
 
