@@ -248,7 +248,9 @@ if TYPE_CHECKING:
     from dragoman.tool import CallObserver as CallObserver
     from dragoman.tool import ClientChannel as ClientChannel
     from dragoman.tool import Elicitation as Elicitation
+    from dragoman.tool import ExchangedMessage as ExchangedMessage
     from dragoman.tool import OnElicitation as OnElicitation
+    from dragoman.tool import OnMessage as OnMessage
     from dragoman.tool import OnProgress as OnProgress
     from dragoman.tool import Progress as Progress
     from dragoman.tool import Tool as Tool
@@ -363,7 +365,8 @@ _HOMES = {
         "dragoman.telemetry.metrics": "ConnectorMetrics ReadiedAgents",
         "dragoman.tool": (
             "Annotations BundledTool CallError CallMetadata CallObserver ClientChannel Elicitation "
-            "OnElicitation OnProgress Progress Tool ToolCall ToolDefinition ToolOutput"
+            "ExchangedMessage OnElicitation OnMessage OnProgress Progress Tool ToolCall ToolDefinition "
+            "ToolOutput"
         ),
     }.items()
     for name in names.split()

@@ -309,6 +309,24 @@ class Elicitation:
         return {"action": "accept"} if self.url is not None else {"action": "accept", "content": values}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangedMessage:
+    """What was sent to a server or received from it, without secrets: JSON-RPC, or the parts of HTTP.
+
+    `milliseconds` are those since the call left.
+    """
+
+    direction: Literal["sent", "received"]
+    message: Mapping[str, Any]
+    milliseconds: float
+
+
+class OnMessage(Protocol):
+    """A function that is shown what a call and its server say to each other."""
+
+    def __call__(self, message: ExchangedMessage, /) -> None: ...
+
+
 class OnProgress(Protocol):
     """A function, plain or async, that hears how far a call has come."""
 
@@ -367,6 +385,7 @@ class ToolCall:
     cost_limit: float | None = None
     patience: float | None = None
     channel: ClientChannel | None = field(default=None, compare=False, repr=False)
+    on_message: OnMessage | None = field(default=None, compare=False, repr=False)
     observer: CallObserver | None = field(default=None, compare=False, repr=False)
 
 

@@ -12,6 +12,8 @@ from playwright.async_api import expect
 from console.browsing import OpenConsole
 from dragoman.tool import Annotations
 from patience import until
+from servers.hubs import quick
+from servers.processes import stdio
 
 pytestmark = pytest.mark.anyio
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -118,3 +120,24 @@ async def test_what_destroys_is_asked_for_and_what_lasts_is_cancelled(
         await expect(page.locator("#tried")).to_contain_text("Cancelled.")
         await until(lambda: ended == ["cancelled"])
         await expect(page.locator("#try .busy")).to_be_hidden()
+
+
+async def test_the_protocol_messages_of_a_call_are_shown_on_request(
+    open_console: OpenConsole, tmp_path: Path
+) -> None:
+    async with open_console(tmp_path) as console:
+        await console.hub.connectors.add("box", **quick(**stdio("--era", "2025")))
+        page = await console.page("/tools/mcp_box_echo")
+        await page.get_by_label("text").fill("hello there")
+        await page.get_by_role("button", name="Call it").click()
+        await expect(page.locator("#tried")).to_contain_text("hello there")
+        await expect(page.locator("#tried .messages")).to_have_count(0)
+        await page.get_by_label("Show protocol messages").check()
+        await page.get_by_role("button", name="Call it").click()
+        messages = page.locator("#tried .messages li")
+        await expect(messages).to_have_count(2)
+        await expect(messages.nth(0)).to_contain_text('"method": "tools/call"')
+        await expect(messages.nth(0)).to_contain_text('"text": "hello there"')
+        await expect(messages.nth(1)).to_contain_text('"result"')
+        await expect(page.get_by_label("Show protocol messages")).to_be_checked()
+        await console.picture(page, "tool_messages")

@@ -17,7 +17,7 @@ from dragoman.hub import BoundHub
 from dragoman.names import did_you_mean
 from dragoman.run import Question
 from dragoman.scope import Caller
-from dragoman.tool import CallError, OnProgress, ToolOutput
+from dragoman.tool import CallError, OnMessage, OnProgress, ToolOutput
 from dragoman.web.encoding import encode
 from dragoman.web.problems import InvalidRequest
 from dragoman.web.server_sent_events import Work, event_frame
@@ -46,11 +46,13 @@ class RequestedToolCall:
     timeout: float | None
     cost_limit: float | None
     asks: bool
+    shows_messages: bool
 
     async def make(
         self,
         on_progress: OnProgress | None = None,
         on_question: Callable[[Question], None] = lambda question: None,
+        on_message: OnMessage | None = None,
     ) -> bytes:
         """The bytes of its answer."""
         output = await self.hub.call(
@@ -60,6 +62,7 @@ class RequestedToolCall:
             cost_limit=self.cost_limit,
             on_progress=on_progress,
             on_elicitation=self.hub.ask_by_question(self.timeout, on_question) if self.asks else None,
+            on_message=on_message if self.shows_messages else None,
         )
         return encode(output if output.error is None else _told(output))
 
@@ -71,6 +74,7 @@ class RequestedToolCall:
             answer = await self.make(
                 lambda progress: told.put_nowait(("call.progress", encode(progress))),
                 lambda question: told.put_nowait(("question.asked", encode(question_view(question)))),
+                lambda message: told.put_nowait(("call.message", encode(message))),
             )
             told.put_nowait(("call.finished", answer))
             await asyncio.Event().wait()  # the frames end the stream once all of them are told
@@ -98,9 +102,10 @@ def read_call(hub: BoundHub, body: bytes, tool: str | None = None) -> RequestedT
     arguments = request.get("arguments")
     if arguments is not None and not isinstance(arguments, dict):
         raise InvalidRequest("'arguments' must be an object", hint='{"tool": "…", "arguments": {…}}')
-    asks = request.get("ask", True)
-    if not isinstance(asks, bool):
-        raise InvalidRequest("'ask' must be true or false")
+    asks, shows_messages = request.get("ask", True), request.get("messages", False)
+    for field, given in (("ask", asks), ("messages", shows_messages)):
+        if not isinstance(given, bool):
+            raise InvalidRequest(f"{field!r} must be true or false")
     return RequestedToolCall(
         hub.acting_for(_nearer(hub.caller, request)),
         name,
@@ -108,6 +113,7 @@ def read_call(hub: BoundHub, body: bytes, tool: str | None = None) -> RequestedT
         timeout=_number(request, "timeout", "seconds"),
         cost_limit=_number(request, "cost_limit", "dollars"),
         asks=asks,
+        shows_messages=shows_messages,
     )
 
 

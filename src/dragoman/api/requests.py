@@ -120,6 +120,11 @@ class ToolCallRequest(BaseModel):
         description="whether what the server asks in the middle waits as a question at /api/questions;"
         " if not, it is declined at once",
     )
+    messages: bool = Field(
+        default=False,
+        description="with events: also `call.message` for what is sent to the server and what it answers,"
+        " without secrets; none where hooks or a bundle decide what the caller is shown",
+    )
 
 
 class CallRequest(ToolCallRequest):

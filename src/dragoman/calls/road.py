@@ -22,6 +22,7 @@ from dragoman.calls.outputs import ShapedResult, shape, tokens_in
 from dragoman.calls.records import FinishedCall, Recorder
 from dragoman.catalog import Catalog
 from dragoman.connections.deadline import Deadline
+from dragoman.connections.exchanged_messages import telling
 from dragoman.connections.source import SourceCall, Sources
 from dragoman.connector import Configuration, Connector
 from dragoman.errors import DragomanError, HookRefused, InvalidArguments, ToolChanged
@@ -31,7 +32,7 @@ from dragoman.scope import Caller
 from dragoman.store.protocols import Store
 from dragoman.telemetry.redaction import Redactor
 from dragoman.telemetry.spans import CallSpan, Spans
-from dragoman.tool import BundledTool, RawResult, Tool, ToolCall, ToolOutput
+from dragoman.tool import BundledTool, OnMessage, RawResult, Tool, ToolCall, ToolOutput
 
 
 class Road:
@@ -224,7 +225,8 @@ class Road:
             await gate.enter(connector, call.deadline.at)
         try:
             state.was_sent = True
-            raw = await self._sources[connector.kind].call(call)
+            with telling(self._message_listener(state)):
+                raw = await self._sources[connector.kind].call(call)
         except DragomanError as error:
             state.attempts = error.attempts
             if state.channel is not None:
@@ -234,6 +236,11 @@ class Road:
             gate.leave(connector)
         state.attempts = raw.attempts
         return raw
+
+    def _message_listener(self, state: CallState) -> OnMessage | None:
+        """Nobody, where hooks or a bundle decide what the caller is shown of the arguments and the result."""
+        is_shown = state.hooks is None and state.tool is not None and state.tool.bundled is None
+        return state.call.on_message if is_shown else None
 
     def _deadline(self, asked: float | None, configuration: Configuration) -> Deadline:
         """A caller may shorten the connector's time, never lengthen it; then progress does not either."""

@@ -18,6 +18,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.transport_context import TransportContext
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, REQUEST_TIMEOUT, RequestId
 
+from dragoman.connections.exchanged_messages import MessageListener, hearing
 from dragoman.connections.inbound_rate import InboundRate, WireLimits
 from dragoman.connections.wire_faults import WireFault
 from dragoman.remote_data import NestedTooDeep, parse_lenient_json
@@ -116,6 +117,7 @@ class Wire:
         self._answering = 0
         self._ids = itertools.count(1)
         self._progress: dict[RequestId, tuple[Any, set[asyncio.Task[None]]]] = {}
+        self._heard: dict[RequestId, MessageListener] = {}
         self._about: dict[RequestId, RequestId] = {}
         self._tasks: asyncio.TaskGroup | None = None
         self._on_request: OnRequest | None = None
@@ -175,11 +177,14 @@ class Wire:
                 **(params or {}),
                 "_meta": {**((params or {}).get("_meta") or {}), "progressToken": request_id},
             }
+        if (listener := hearing()) is not None:
+            self._heard[request_id] = listener
+            listener.sent(self.redactor.cleaned(request_message(request_id, method, params)))
         try:
             # A call has a deadline of its own, and no timeout here.
             timeout = options.get("timeout")
             async with _UNLIMITED if timeout is None else asyncio.timeout(timeout):
-                result = await self.request(method, params, options.get("headers"), request_id)
+                result = await self._requested(method, params, options.get("headers"), request_id)
                 if telling:  # what came before the answer, or together with it, is told before it
                     await asyncio.wait(telling)
                 return result
@@ -192,6 +197,25 @@ class Wire:
             raise MCPError(code=CONNECTION_CLOSED, message=str(fault)) from None
         finally:
             self._progress.pop(request_id, None)
+            self._heard.pop(request_id, None)
+
+    async def _requested(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,
+        headers: Mapping[str, str] | None,
+        request_id: RequestId,
+    ) -> dict[str, Any]:
+        if (listener := self._heard.get(request_id)) is None:
+            return await self.request(method, params, headers, request_id)
+        answer: Message = {"jsonrpc": "2.0", "id": request_id}
+        try:
+            answer["result"] = await self.request(method, params, headers, request_id)
+        except MCPError as error:
+            listener.received({**answer, "error": _error_of(error)})
+            raise
+        listener.received(answer)
+        return answer["result"]
 
     async def notify(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
@@ -294,29 +318,45 @@ class Wire:
         if not is_object(params) or not isinstance(token, int | str) or token not in self._progress:
             return
         on_progress, telling = self._progress[token]
+        if (listener := self._heard.get(token)) is not None:
+            listener.received({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
         told = on_progress(params.get("progress", 0), params.get("total"), params.get("message"))
         task = tasks.create_task(told)
         telling.add(task)
         task.add_done_callback(telling.discard)
 
+    def _asked_about(self, about: RequestId | None) -> RequestId | None:
+        """Which request of ours it can only belong to, where that is certain."""
+        return about
+
     async def _answer(
         self, request_id: RequestId, method: str, params: Mapping[str, Any] | None, about: RequestId | None
     ) -> None:
         answer: Message = {"jsonrpc": "2.0", "id": request_id}
+        asked = self._asked_about(about) if self._heard else None
+        listener = None if asked is None else self._heard.get(asked)
+        if listener is not None:
+            listener.received(request_message(request_id, method, params))
         try:
             if about is not None:
                 self._about[request_id] = about
             assert self._on_request is not None
             answer["result"] = await self._on_request(InboundContext(self.kind, request_id), method, params)
         except MCPError as error:
-            answer["error"] = error.error.model_dump(by_alias=True, mode="json", exclude_none=True)
+            answer["error"] = _error_of(error)
         except Exception:  # noqa: BLE001 - boundary: a server's odd request must not end the wire
             answer["error"] = {"code": INTERNAL_ERROR, "message": "the request could not be answered"}
         finally:
             if about is not None:
                 self._about.pop(request_id, None)
+        if listener is not None:
+            listener.sent(self.redactor.cleaned(answer))
         with suppress(WireFault):
             await self._send(answer)
+
+
+def _error_of(error: MCPError) -> dict[str, Any]:
+    return error.error.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
 _NO_COURTESY = frozenset({"initialize", "server/discover"})
@@ -353,6 +393,11 @@ class DuplexWire(Wire):
             if answer.done() and not answer.cancelled():
                 answer.exception()  # seen, also where a cancellation came first
         return result_of(self.redactor.clean_message(reply), method)
+
+    def _asked_about(self, about: RequestId | None) -> RequestId | None:
+        if about is not None or len(self._waiting) != 1:
+            return about
+        return next(iter(self._waiting))
 
     def lose(self, fault: WireFault) -> None:
         super().lose(fault)

@@ -16,7 +16,7 @@ from dragoman.console.formatting import pretty
 from dragoman.console.pages import event_stream, hub_of, pages_of
 from dragoman.console.schema_forms import SchemaForm, draft_of, form_of, read_json, with_entry, without_entry
 from dragoman.run import Question
-from dragoman.tool import Progress, Tool, ToolOutput
+from dragoman.tool import ExchangedMessage, Progress, Tool, ToolOutput
 from dragoman.web.server_sent_events import Work
 
 
@@ -30,6 +30,7 @@ def first_form(tool: Tool) -> dict[str, Any]:
         "text": pretty(form.arguments),
         "checked": False,
         "note": "",
+        "with_messages": False,
     }
 
 
@@ -60,6 +61,7 @@ async def change_form(request: Request) -> Response:
         text=text,
         checked=False,
         note=note,
+        with_messages=bool(draft.get("messages")),
     )
 
 
@@ -72,7 +74,7 @@ async def try_tool(request: Request) -> Response:
     schema = info.tool.definition.input_schema
     form, as_json, text = form_of(schema, draft), draft.get("as") == "json", draft.get("json", "")
     facts: dict[str, Any] = {"tool": info.tool, "form": form, "as_json": as_json, "text": text}
-    facts |= {"checked": True, "note": "", "output": None}
+    facts |= {"checked": True, "note": "", "output": None, "with_messages": bool(draft.get("messages"))}
     arguments: dict[str, Any] | None = None
     try:
         arguments = _arguments(text) if as_json else None if form.problems else form.arguments
@@ -89,11 +91,19 @@ def _trial(
     """Frames of what the page shows, of which the result is the last; and the call beside them."""
     hub, pages = hub_of(request), pages_of(request)
     told: asyncio.Queue[Progress | Question | ToolOutput] = asyncio.Queue()
+    messages: list[ExchangedMessage] = []
 
     async def work() -> None:
         asks = hub.ask_by_question(on_question=told.put_nowait)
         name: str = facts["tool"].name
-        told.put_nowait(await hub.call(name, arguments, on_progress=told.put_nowait, on_elicitation=asks))
+        output = await hub.call(
+            name,
+            arguments,
+            on_progress=told.put_nowait,
+            on_elicitation=asks,
+            on_message=messages.append if facts["with_messages"] else None,
+        )
+        told.put_nowait(output)
         await asyncio.Event().wait()  # the frames end the stream once all of them are told
 
     async def frames() -> AsyncGenerator[bytes]:
@@ -106,6 +116,7 @@ def _trial(
             "output": one,
             "shown": shown_output(one),
             "arguments": pretty(arguments),
+            "messages": [(one, pretty(one.message)) for one in messages],
             "snippets": snippets_of(facts["tool"].name, arguments, str(request.base_url).rstrip("/")),
         }
         yield pages.frame(request, "tools/tried.html", **{**facts, **told_of})

@@ -57,6 +57,7 @@ from dragoman.tool import (
     CallObserver,
     ClientChannel,
     OnElicitation,
+    OnMessage,
     OnProgress,
     ToolCall,
     ToolOutput,
@@ -117,6 +118,7 @@ class BoundHub:
         cost_limit: float | None = None,
         on_progress: OnProgress | None = None,
         on_elicitation: OnElicitation | None = None,
+        on_message: OnMessage | None = None,
         channel: ClientChannel | None = None,
         observer: CallObserver | None = None,
     ) -> ToolOutput:
@@ -124,6 +126,8 @@ class BoundHub:
 
         `on_progress` hears how far it has come. `on_elicitation` answers what the server asks in the middle;
         without it that of the hub does, and without both the server is told that nobody can be asked.
+        `on_message` is shown what is sent to the server and what it answers, without secrets; nothing of a
+        call that hooks look at or that goes through a bundle, nor of one whose connection another node holds.
         """
         if channel is None:
             on_elicitation = on_elicitation or self._runtime.on_elicitation
@@ -135,6 +139,7 @@ class BoundHub:
             timeout=timeout,
             cost_limit=cost_limit,
             channel=channel,
+            on_message=on_message,
             observer=observer,
         )
         return await self._runtime.road.call(call, self.caller)

@@ -24,6 +24,7 @@ from dragoman.connections.openapi.operation_plan import (
 )
 from dragoman.connections.openapi.untrusted_json import is_list
 from dragoman.errors import InvalidArguments
+from dragoman.remote_data import parse_json
 
 Pair = tuple[str, str]
 
@@ -405,3 +406,21 @@ def _add_body(
     }
     if value or body.required:
         request.body = write_body(body, value)
+
+
+def told_request(base: str, request: ServiceRequest) -> dict[str, Any]:
+    """For a person to read; before credentials are added, which are no part of it."""
+    told: dict[str, Any] = {"request": f"{request.method} {base}{request.target}"}
+    if request.headers:
+        told["headers"] = dict(request.headers)
+    if request.body is not None:
+        told |= {"type": request.body.type, "body": readable(request.body.data, request.body.type)}
+    return told
+
+
+def readable(body: bytes, kind: str) -> Any:
+    """JSON as what it says, text as it is, and of anything else how much it is."""
+    try:
+        return parse_json(body) if is_json(kind.partition(";")[0].strip().lower()) else body.decode()
+    except ValueError:
+        return f"{len(body):,} bytes"

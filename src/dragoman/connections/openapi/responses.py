@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from dragoman.connections.openapi.body_schemas import is_json
+from dragoman.connections.openapi.requests import readable
 from dragoman.connections.openapi.untrusted_json import as_list, as_text, is_object
 from dragoman.remote_data import parse_json
 from dragoman.tool import RawResult
@@ -32,6 +33,15 @@ _SAYING = (
     "description",
     "reason",
     "errors",
+)
+_SHOWN_HEADERS = (
+    "content-type",
+    "content-length",
+    "content-language",
+    "date",
+    "etag",
+    "retry-after",
+    "server",
 )
 _TEXTUAL = ("xml", "yaml", "javascript", "csv", "html", "x-www-form-urlencoded", "graphql", "x-ndjson")
 
@@ -157,3 +167,12 @@ def _empty(answer: ServiceResponse) -> str:
 
 def _meta(answer: ServiceResponse) -> Mapping[str, Any]:
     return {"status": answer.status}
+
+
+def told_response(response: ServiceResponse) -> dict[str, Any]:
+    """For a person to read; of its headers those that bring nothing secret."""
+    shown = {
+        name.lower(): value for name, value in response.headers.items() if name.lower() in _SHOWN_HEADERS
+    }
+    status = f"{response.status} {response.reason}".strip()
+    return {"response": status, "headers": shown, "body": readable(response.body, response.type)}

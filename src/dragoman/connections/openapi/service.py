@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from dragoman.connections.brought_secrets import brought_values, watched
 from dragoman.connections.environment import expanded
+from dragoman.connections.exchanged_messages import hearing
 from dragoman.connections.http_clients import HttpClients
 from dragoman.connections.leases import ConnectionLeases
 from dragoman.connections.link_pool import Key, LinkPool
@@ -24,8 +25,8 @@ from dragoman.connections.openapi.request_credentials import (
     ServiceCredentials,
     check_target,
 )
-from dragoman.connections.openapi.requests import ServiceRequest, build
-from dragoman.connections.openapi.responses import ServiceResponse, result_of
+from dragoman.connections.openapi.requests import ServiceRequest, build, told_request
+from dragoman.connections.openapi.responses import ServiceResponse, result_of, told_response
 from dragoman.connections.openapi.schemes import resolved
 from dragoman.connections.openapi.service_document import ServiceDocument, proxy_for
 from dragoman.connections.retry import RetrySchedule, backoff
@@ -343,11 +344,16 @@ class OpenApiService:
                 credentials = self._credentials or await self._reveal()
                 ready = self._prepared(call.tool, credentials)
                 request = build(ready.operation, call.arguments)
+                if (listener := hearing()) is not None:  # before credentials are added
+                    listener.sent(self._redactor.cleaned(told_request(ready.base, request)))
                 ready.addition.add_to(request)
                 while True:
                     tries.count += 1
                     try:
-                        result = self._clean(result_of(await self._sent(ready, request)))
+                        response = await self._sent(ready, request)
+                        if listener is not None:
+                            listener.received(self._redactor.cleaned(told_response(response)))
+                        result = self._clean(result_of(response))
                         self._answered(started)
                         return result if tries.count == 1 else replace(result, attempts=tries.count)
                     except WireFault as fault:
