@@ -98,7 +98,7 @@ class AgentProfile:
             "How its tools are shown to it.",
             "Tools",
             "owner",
-            label="How it meets its tools",
+            label="How tools are offered",
             words={
                 "auto": "auto: what suits the tools it has",
                 "direct": "direct: all its tools at once",

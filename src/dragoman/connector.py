@@ -216,7 +216,7 @@ class Auth(_Frozen):
             "How the server knows us; a token, a key or an option of OAuth says it too.",
             SIGN_IN,
             "owner",
-            label="It knows us by",
+            label="Authentication",
             flag="--auth",
             leads=True,
             ways=_REMOTE,

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 from playwright.async_api import expect
@@ -107,6 +108,43 @@ async def test_chats_are_found_renamed_pinned_and_exported(open_console: OpenCon
                 assert [one["author"] for one in json.loads(text)["messages"]] == ["person", "agent"]
             else:
                 assert text.startswith("# Herons\n\n**You** · ")
+
+
+async def test_several_chats_are_pinned_exported_and_deleted_at_once(
+    open_console: OpenConsole, tmp_path: Path
+) -> None:
+    async with open_console(tmp_path, model="speaker") as console:
+        for number in range(5):
+            await console.hub.threads.create("Same title" if number < 2 else f"Chat {number}")
+        page = await console.page("/chat")
+        entries, bar = page.locator("#thread-list .thread"), page.get_by_role("toolbar", name="chosen chats")
+        await expect(entries).to_have_count(5)
+        await page.get_by_label("Select chats").click()
+        await expect(bar.get_by_label("Delete the chosen")).to_be_disabled()
+        for number in range(2):
+            await page.get_by_role("checkbox", name="Same title").nth(number).click()
+        await page.get_by_role("checkbox", name="Chat 3").press("Space")
+        await expect(bar).to_contain_text("3 selected")
+        assert page.url.endswith("/chat")
+        async with page.expect_download() as started:
+            await bar.get_by_label("Export the chosen").click()
+        with ZipFile(await (await started.value).path()) as files:
+            assert sorted(files.namelist()) == ["chat-3.md", "same-title-2.md", "same-title.md"]
+            assert files.read("chat-3.md").startswith(b"# Chat 3")
+        await bar.get_by_label("Pin the chosen").click()
+        await expect(page.locator("#thread-list h2").first).to_have_text("Pinned")
+        await expect(page.locator("#notes")).to_contain_text("3 chats pinned.")
+        await expect(bar).to_be_hidden()
+        assert [one.thread.pinned for one in await console.hub.threads.list()] == [True] * 3 + [False] * 2
+
+        await page.get_by_label("Select chats").click()
+        for entry in (0, 4):
+            await entries.nth(entry).click()
+        await bar.get_by_label("Delete the chosen").click()
+        await expect(page.locator("#deleted")).to_contain_text("2 chats deleted")
+        await expect(entries).to_have_count(3)
+        await page.get_by_role("button", name="Undo").click()
+        await expect(entries).to_have_count(5)
 
 
 async def test_a_message_is_edited_retried_and_branched_off(

@@ -1,6 +1,7 @@
 """Connectors in a real browser: added by form, watched, mended, changed, removed."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -129,6 +130,12 @@ async def test_a_server_out_of_reach_says_why_and_when_it_is_tried_next(
         async with page.expect_response("**/connectors?view=cards"):
             pass
         await expect(works.get_by_role("switch")).to_be_focused()
+        await page.goto(f"{console.url}/connectors/gone")
+        latency = page.locator("#chart-latency")
+        await expect(latency.locator("path.down")).to_have_count(1)
+        await expect(latency).to_contain_text(re.compile(r"no connection since \d\d:\d\d"))
+        await page.goto(f"{console.url}/connectors/works")
+        await expect(latency.locator("path.down")).to_have_count(0)
 
 
 async def test_pasted_servers_are_shown_before_they_are_added(
@@ -158,6 +165,21 @@ async def test_pasted_servers_are_shown_before_they_are_added(
         await expect(outcome.locator("tr", has_text="two")).to_contain_text("connection refused")
         await console.picture(page, "connectors_paste")
         assert await listed(console.hub) == []
+        # While one is installed for the first time, the page says how far that is.
+        gate = tmp_path / "installed"
+        says = "echo 'Installed 3 of 7' >&2"
+        waits = f"{says}; until [ -e {gate} ]; do sleep 0.1; done; exec {sys.executable} {STDIO}"
+        slow = {"slow": {"command": "/bin/sh", "args": ["-c", waits], "sandbox": "none"}}
+        await pasted.fill(json.dumps({"mcpServers": slow}))
+        await page.get_by_role("button", name="Test", exact=True).click()
+        starting = page.locator("[data-starting]")
+        await expect(starting).to_contain_text(re.compile(r"\d s\s*slow Installed 3 of 7"))
+        gate.touch()
+        await expect(outcome.locator("tr", has_text="slow")).to_contain_text("34 tools")
+        await expect(starting).to_be_empty()
+        await pasted.fill(json.dumps({"mcpServers": servers, "inputs": asked}))
+        await page.get_by_role("button", name="Test", exact=True).click()
+        await page.get_by_label("path", exact=True).fill("mcp")
         await page.get_by_role("button", name="Save").click()
         await expect(outcome.get_by_text("added", exact=True)).to_have_count(2)
         await outcome.get_by_role("link", name="one-server").click()

@@ -1,6 +1,7 @@
 """What admins see of others: what led to an approval, runs to read and no more, what each used."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,7 @@ async def test_resources_and_prompts_of_a_server_are_read_in_its_tabs(
         await offered.get_by_role("button", name="Read one").click()
         await expect(content.locator("pre")).to_have_text("one")
         await expect(content).to_contain_text("3 bytes")
+        await expect(page.locator("#count-resources")).to_have_text(re.compile(r"[1-9]\d*"))
         await console.picture(page, "connector_resources")
         await page.get_by_role("navigation", name="books").get_by_role("link", name="Prompts").click()
         form = offered.locator("form").first

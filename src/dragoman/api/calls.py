@@ -24,7 +24,7 @@ from dragoman.web.server_sent_events import Work, event_frame
 
 CALL = "/api/call"
 # As `api.requests.CallRequest` describes them.
-FIELDS = ("arguments", "timeout", "thread", "agent", "tools", "cost_limit", "ask", "tool")
+FIELDS = ("arguments", "timeout", "thread", "agent", "tools", "cost_limit", "ask", "messages", "tool")
 _MOST_TOOLS = 1000
 
 

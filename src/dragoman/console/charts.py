@@ -42,6 +42,8 @@ class Chart:
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
     is_empty: bool = False
+    note: str = ""
+    """Words over what is marked besides the numbers."""
 
 
 # What is drawn of numbers over time
@@ -66,11 +68,19 @@ def calls_chart(series: MetricSeries) -> Chart:
     )
 
 
-def latency_chart(series: MetricSeries) -> Chart:
+def latency_chart(series: MetricSeries, down_since: datetime | None = None) -> Chart:
+    """With a band from when there has been no connection, where that is part of the range."""
     p50 = [point.numbers.p50_ms for point in series.points]
     p95 = [point.numbers.p95_ms for point in series.points]
     top = _ceiling([*p50, *p95], least=10)
-    marks = _grid() + _area(p95, top, "c1") + _line(p95, top, "c1") + _line(p50, top, "c2")
+    is_down = down_since is not None and down_since < series.end
+    marks = (
+        _grid()
+        + _down(series, down_since)
+        + _area(p95, top, "c1")
+        + _line(p95, top, "c1")
+        + _line(p50, top, "c2")
+    )
     return Chart(
         key="latency",
         title="Latency",
@@ -83,7 +93,8 @@ def latency_chart(series: MetricSeries) -> Chart:
         x=_times(series),
         columns=("Time", "p50", "p95"),
         rows=_rows(series, (p50, duration), (p95, duration)),
-        is_empty=not any(value is not None for value in p95),
+        is_empty=not is_down and not any(value is not None for value in p95),
+        note=f"no connection since {_moment(series, down_since)}" if is_down and down_since else "",
     )
 
 
@@ -184,6 +195,14 @@ def _bars(
     )
 
 
+def _down(series: MetricSeries, since: datetime | None) -> Markup:
+    if since is None or since >= series.end:
+        return Markup("")
+    share = (since - series.start) / (series.end - series.start)
+    left = min(max(100 * share, 0.0), 98.5)  # a moment ago is seen, too
+    return Markup('<path class="down" d="M{} 0H100V100H{}Z"/>').format(f"{left:.2f}", f"{left:.2f}")
+
+
 def _grid() -> Markup:
     return Markup('<path class="g" d="M0 0H100M0 50H100M0 100H100"/>')
 
@@ -258,6 +277,10 @@ def _scale(top: float, worded: Worded) -> tuple[str, ...]:
 def _times(series: MetricSeries) -> tuple[str, ...]:
     every = ceil(len(series.points) / _LABELS)
     return (*(clock(series, point.start) for point in series.points[::every]), "now")
+
+
+def _moment(series: MetricSeries, when: datetime) -> str:
+    return f"{when:%H:%M}" if when >= series.start else f"{when:%d %b %H:%M}"
 
 
 def clock(series: MetricSeries, when: datetime) -> str:

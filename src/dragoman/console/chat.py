@@ -5,10 +5,14 @@ models, tools and people wrote reaches the page as text, or sanitised by `markdo
 """
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from io import BytesIO
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
+from zipfile import ZIP_DEFLATED, ZipFile
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -23,6 +27,7 @@ from dragoman.console.chat_questions import (
     show_approval,
     show_question,
 )
+from dragoman.console.many_at_once import do_to_many, told_of_many
 from dragoman.console.pages import event_stream, hub_of, pages_of
 from dragoman.console.submitted_form import filled
 from dragoman.console.thread_list import page_of
@@ -39,6 +44,7 @@ from dragoman.store.records import AcceptedRun
 _AT_ONCE = 8  # turns; earlier ones are asked for
 _UNDO = 10.0  # seconds in which a deleted chat can be brought back
 _MOST_AGENTS = 40  # that are told at once; more are searched for
+_MOST_CHOSEN = 200  # chats that something is done to at once
 _MOST_NAMED = 6  # connectors and agents that a blank chat names
 _MARK = re.compile(r"([\w-]{1,100}):(\d{1,9})", re.ASCII)
 
@@ -192,7 +198,13 @@ async def remove(request: Request) -> Response:
     """It can be undone for a moment: the page that comes next offers it."""
     thread = request.path_params["thread"]
     await hub_of(request).threads.remove(thread, after=_UNDO)
-    return Response(status_code=204, headers={"hx-redirect": f"/chat?deleted={quote(thread, safe='')}"})
+    return _deleted([thread])
+
+
+def _deleted(threads: Sequence[str]) -> Response:
+    return Response(
+        status_code=204, headers={"hx-redirect": f"/chat?{urlencode([('deleted', one) for one in threads])}"}
+    )
 
 
 async def restore(request: Request) -> Response:
@@ -213,26 +225,89 @@ async def pin(request: Request) -> Response:
     return JSONResponse({"pinned": view.thread.pinned})
 
 
+async def bulk(request: Request) -> Response:
+    """Several at once: pinned or not, deleted and brought back. What cannot be done to one is said."""
+    hub, form = hub_of(request), await filled(request)
+    threads, what = [*dict.fromkeys(form.chosen("thread"))][:_MOST_CHOSEN], form.text("do")
+    if what not in _DEEDS:
+        raise InvalidArguments(
+            f"{what[:40]!r} is nothing to do with chats", hint="use the page's own buttons"
+        )
+    word, deed = _DEEDS[what]
+    failed = await do_to_many(hub, threads, "chat", partial(deed, hub))
+    if what == "delete" and not failed:
+        return _deleted(threads)
+    if what == "restore" and not failed:
+        return Response(status_code=204, headers={"hx-redirect": "/chat"})
+    told, kind = told_of_many(threads, "chat", word, failed), "warn" if failed else "good"
+    return pages_of(request).part(request, "parts/told.html", told=told, told_kind=kind)
+
+
+async def show_bulk(request: Request) -> Response:
+    return pages_of(request).part(request, "chat/choosing.html")
+
+
+async def export_many(request: Request) -> Response:
+    """One archive with a file of each."""
+    hub, asked = hub_of(request), request.query_params
+    threads = [*dict.fromkeys(asked.getlist("thread"))][:_MOST_CHOSEN]
+    if not threads:
+        raise InvalidArguments("no chat is chosen", hint="tick those that are meant")
+    archive, taken = BytesIO(), Counter[str]()
+    with ZipFile(archive, "w", ZIP_DEFLATED) as files:
+        for thread in threads:
+            body, _, name, ending = await _exported(hub, thread, asked.get("format", ""))
+            taken[name] += 1
+            files.writestr(f"{name}-{taken[name]}.{ending}" if taken[name] > 1 else f"{name}.{ending}", body)
+    headers = {"content-disposition": 'attachment; filename="chats.zip"'}
+    return Response(archive.getvalue(), headers=headers, media_type="application/zip")
+
+
 async def export(request: Request) -> Response:
     """As a file to keep."""
-    hub, thread = hub_of(request), request.path_params["thread"]
+    thread, format = request.path_params["thread"], request.query_params.get("format", "")
+    body, kind, name, ending = await _exported(hub_of(request), thread, format)
+    headers = {"content-disposition": f'attachment; filename="{name}.{ending}"'}
+    return Response(body, headers=headers, media_type=kind)
+
+
+async def _exported(hub: BoundHub, thread: str, format: str) -> tuple[str, str, str, str]:
+    """The text, its type, and how its file is called and ends."""
     title = (await hub.threads.get(thread)).thread.title
     name = re.sub(r"[^a-z0-9]+", "-", title.lower())[:60].strip("-") or "chat"
-    if request.query_params.get("format") == "json":
+    if format == "json":
         messages = [
             {"number": one.number, "author": one.author, "agent": one.agent, "text": one.text,
              "created_at": one.created_at.isoformat(), "details": dict(one.details)}
             for one in await hub.messages.all(thread)
         ]  # fmt: skip
-        body, kind, ending = (
-            pretty({"id": thread, "title": title, "messages": messages}),
-            "application/json",
-            "json",
-        )
-    else:
-        body, kind, ending = await hub.messages.export(thread), "text/markdown", "md"
-    headers = {"content-disposition": f'attachment; filename="{name}.{ending}"'}
-    return Response(body, headers=headers, media_type=kind)
+        whole = pretty({"id": thread, "title": title, "messages": messages})
+        return whole, "application/json", name, "json"
+    return await hub.messages.export(thread), "text/markdown", name, "md"
+
+
+async def _pin(hub: BoundHub, thread: str) -> None:
+    await hub.threads.update(thread, pinned=True)
+
+
+async def _unpin(hub: BoundHub, thread: str) -> None:
+    await hub.threads.update(thread, pinned=False)
+
+
+async def _delete(hub: BoundHub, thread: str) -> None:
+    await hub.threads.remove(thread, after=_UNDO)
+
+
+async def _restore(hub: BoundHub, thread: str) -> None:
+    await hub.threads.restore(thread)
+
+
+_DEEDS: Mapping[str, tuple[str, Callable[[BoundHub, str], Awaitable[None]]]] = {
+    "pin": ("pinned", _pin),
+    "unpin": ("unpinned", _unpin),
+    "delete": ("deleted", _delete),
+    "restore": ("restored", _restore),
+}
 
 
 async def give_media(request: Request) -> Response:
@@ -294,7 +369,7 @@ async def _page(request: Request, thread: ThreadView | None) -> Response:
         tools=sum(view.tools for view in connectors),
         most_named=_MOST_NAMED,
         model=await hub.models.choose(),
-        deleted=request.query_params.get("deleted", "")[:200],
+        deleted=request.query_params.getlist("deleted")[:_MOST_CHOSEN],
     )
 
 
@@ -365,6 +440,9 @@ routes = [
     Route("/chat/lists/threads", list_threads),
     Route("/chat/lists/agents", list_agents),
     Route("/chat/lists/models", list_models),
+    Route("/chat/-/bulk", show_bulk),
+    Route("/chat/-/bulk", bulk, methods=["POST"]),
+    Route("/chat/-/export", export_many),
     Route("/chat/turns/{run}", show_turn),
     Route("/chat/media/{handle}", give_media),
     Route("/chat/runs/{run}/stop", stop, methods=["POST"]),

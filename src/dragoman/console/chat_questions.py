@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,7 +17,9 @@ from dragoman.console.transcript import ChatTurn, pretty
 from dragoman.errors import Conflict, NotFound
 from dragoman.hub import BoundHub
 from dragoman.hub.approvals import ApprovalView as AskedApproval
+from dragoman.names import dotted_name
 from dragoman.run import Question
+from dragoman.run_progress import table_in
 from dragoman.tool import visible_json, visible_values
 
 
@@ -142,5 +145,14 @@ def question_card(question: Question) -> QuestionCard:
         form=form,
         calls=calls_for(question),
         is_json=form is None and not question.takes_text,
-        answer=pretty(question.answer),
+        answer=_told(question.answer),
     )
+
+
+def _told(answer: Any) -> str:
+    """A call that was chosen is named as tools are everywhere; any other answer stands as it was given."""
+    facts = table_in(answer)
+    if {*facts} != {"tool", "arguments"}:
+        return pretty(answer)
+    values = (f"{name}: {value}" for name, value in table_in(facts["arguments"]).items())
+    return ", ".join([dotted_name(str(facts["tool"])), *values])

@@ -1,8 +1,10 @@
 """Adding and changing a connector by a form: a test that leaves nothing behind, then the saving of it."""
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from starlette.requests import Request
@@ -20,6 +22,9 @@ from dragoman.hub.imports import ImportStep
 _ANSWER = "answer:"
 _GIVEN = "give:"
 # With anything else in it, what was pasted is only looked at: agents and bundles would be written.
+_BEFORE = 5  # seconds that clocks and requests may differ
+_MOST_STARTING = 5
+_SECONDS = re.compile(r"\d{1,4}", re.ASCII)
 _TRIED = ("add", "replace", "unchanged", "conflict")
 
 
@@ -54,6 +59,18 @@ async def test_new(request: Request) -> Response:
         return pages_of(request).part(request, "connectors/tested.html", view=view, tools=tools)
     finally:
         await hub.connectors.remove(slug)
+
+
+async def show_starting(request: Request) -> Response:
+    """How far those are that were added a moment ago and do not answer yet: what their programs say."""
+    asked = request.query_params.get("seconds", "")
+    since = datetime.now(UTC) - timedelta(seconds=_BEFORE + (int(asked) if _SECONDS.fullmatch(asked) else 0))
+    views = [
+        view
+        for view in await hub_of(request).connectors.list()
+        if view.connector.created_at >= since and view.status.state not in ("connected", "disabled")
+    ]
+    return pages_of(request).part(request, "connectors/starting.html", views=views[:_MOST_STARTING])
 
 
 async def save_new(request: Request) -> Response:
@@ -159,6 +176,7 @@ def _new_facts(typed: Mapping[str, str]) -> dict[str, Any]:
 
 
 routes = [
+    Route("/connectors/new/starting", show_starting),
     Route("/connectors/new", show_new),
     Route("/connectors/new", save_new, methods=["POST"]),
     Route("/connectors/new/test", test_new, methods=["POST"]),

@@ -74,7 +74,7 @@ async def show_connector(request: Request) -> Response:
         tabs={name: text for name, text in TABS.items() if _has_tab(connector, name)},
         tab=tab if tab in TABS else "overview",
         series=series,
-        charts=(latency_chart(series), calls_chart(series)),
+        charts=(latency_chart(series, _down_since(view)), calls_chart(series)),
         when=RANGES[last],
         link=partial(_link, slug),
         tools=[hub.tools.info(tool.name) for tool in hub.tools.list(slug)] if tab == "tools" else (),
@@ -84,6 +84,10 @@ async def show_connector(request: Request) -> Response:
         credential=await hub.credentials.get(slug) if connector.configuration.personal_secrets else None,
         **await _live(hub, view),
     )
+
+
+def _down_since(view: ConnectorView) -> datetime | None:
+    return view.status.since if view.status.state in ("error", "reconnecting") else None
 
 
 async def show_live(request: Request) -> Response:
@@ -108,6 +112,7 @@ async def _live(hub: BoundHub, view: ConnectorView) -> dict[str, Any]:
         "names": {one.user: await hub.people.name_of(one.workspace, one.user) for one in held if one.user},
         "can_change": may_change,
         "needs": await hub.connectors.needs(connector.slug) if may_change else (),
+        "changed": [tool for tool in tools if tool.awaits_acceptance(connector.configuration.pin)],
         "tokens": sum(hub.tools.info(tool.name).tokens for tool in tools),
         "now": datetime.now(UTC),
     }

@@ -20,6 +20,7 @@ _CHANGES: tuple[tuple[str, str, tuple[KeyScope, ...]], ...] = (
     ("/chat/", "/connectors", ("read", "manage")),
     ("/chat/", "/title", ("read", "manage")),
     ("/chat/", "/pin", ("read", "manage")),
+    ("/chat/-/bulk", "", ("read", "manage")),
     ("/chat/", "/restore", ("read", "manage")),
     ("/chat", "", ("read", "call")),
     ("/runs", "", ("read", "call")),

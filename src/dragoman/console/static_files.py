@@ -16,7 +16,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-_NAMED = re.compile(rb'(?<=from "\./)[\w.]+(?=")|(?<=url\(")[\w./]+(?="\))')  # by a script, by a style
+_NAMED = re.compile(
+    rb'(?:(?<=from "\./)|(?<=import\("\./))[\w.]+(?=")|(?<=url\(")[\w./]+(?="\))'
+)  # by a script, by a style
 _TEXTS = (".js", ".css", ".svg")
 _FOR_EVER = "public, max-age=31536000, immutable"
 

@@ -502,6 +502,7 @@ const DOES = {
   "[data-restore]": ({ dataset }) => post(`/chat/${encodeURIComponent(dataset.restore)}/restore`),
   "[data-start]": ({ dataset }) => composer.write(dataset.start),
   "[data-to]": ({ dataset }) => composer.choose(dataset.to),
+  "#choose": async () => (await import("./chat_choosing.js")).toggle(),
   "#lists": (button) => button.setAttribute("aria-expanded", String(chat.classList.toggle("lists"))),
 };
 document.addEventListener("click", (event) => {

@@ -47,7 +47,8 @@ document.addEventListener("keydown", (event) => {
 // On a phone each row is a card, whose cells say what they are: see `.table` in style.css.
 const nameCells = () => {
   for (const table of document.querySelectorAll(".table > table")) {
-    const names = [...(table.tHead?.rows[0]?.cells ?? [])].map((cell) => cell.textContent.trim());
+    // What only a screen reader is told needs no name on a card either.
+    const names = [...(table.tHead?.rows[0]?.cells ?? [])].map((cell) => (cell.querySelector(".sr") ? "" : cell.textContent.trim()));
     for (const row of table.tBodies[0]?.rows ?? []) {
       for (const cell of row.cells) if (names[cell.cellIndex]) cell.dataset.label = names[cell.cellIndex];
     }
