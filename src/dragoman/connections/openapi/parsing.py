@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import orjson
-import yaml
 
 from dragoman.connections.openapi.untrusted_json import DocumentFault, Json, Object, is_list, is_object
 
@@ -91,6 +90,9 @@ def _decoded(data: bytes) -> str:
 
 
 def _yaml(text: str, complaint: str) -> Json:
+    # Here and not above: most documents are JSON, and a megabyte of memory is left free.
+    import yaml
+
     if len(text) > _MOST_YAML:
         raise DocumentFault(
             f"the document is no JSON ({complaint[:200]}), and more than {_MOST_YAML:,} bytes of YAML"
@@ -109,6 +111,8 @@ def _yaml(text: str, complaint: str) -> Json:
 
 
 def _loaded(text: str) -> Json:
+    import yaml
+
     try:
         return yaml.load(text, Loader=_loader())  # noqa: S506 - made of the safe loader
     except yaml.YAMLError:
@@ -145,6 +149,8 @@ def _key(key: Json) -> str:
 
 
 def _loader() -> type[Any]:
+    import yaml
+
     base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
     class Loader(base):
