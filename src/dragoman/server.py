@@ -27,11 +27,12 @@ from dragoman.identity.authenticator import AuthenticatedCaller
 from dragoman.loading import beside
 from dragoman.private_files import locked, make_private_directory, write_whole
 from dragoman.settings import Settings
+from dragoman.telemetry.logs import get_logger
 from dragoman.telemetry.redaction import Redactor
 from dragoman.telemetry.spans import continued_trace
 from dragoman.web.guard import Guard
 from dragoman.web.http_server import ConnectionLimits, HttpServer, listening_socket
-from dragoman.web.problems import problem
+from dragoman.web.problems import internal, problem
 from dragoman.web.protected_resources import ProtectedResources
 from dragoman.web.service_token import ServiceToken
 
@@ -84,7 +85,14 @@ class LateDoor(Generic[_Door]):
             self._door.stop()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await (self._door or await self.opened())(scope, receive, send)
+        try:
+            door = self._door or await self.opened()
+        except Exception:  # noqa: BLE001
+            # boundary: what cannot be loaded now, where no file can be opened, may be with the next request
+            get_logger().exception("door.failed", door=self._module)
+            await problem(internal())(scope, receive, send)
+            return
+        await door(scope, receive, send)
 
 
 class Doors:

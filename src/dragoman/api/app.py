@@ -51,6 +51,12 @@ class Api:
             scope[HUB], scope[STOPPING] = self._hub, self._stopping
             try:
                 app = await self._operations_at(scope["path"])
+            except Exception:  # noqa: BLE001
+                # boundary: what cannot be loaded now, as no file can be opened, may be with the next request
+                get_logger().exception("api.failed", path=scope["path"][:200])
+                await problem(internal())(scope, receive, send)
+                return
+            try:
                 await app(scope, limited(receive, self._max_body), send)
             except Exception:  # noqa: BLE001
                 # boundary: the answer has been sent by the problem table; the log has the rest
