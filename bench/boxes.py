@@ -21,12 +21,15 @@ from typing import Any
 import psutil
 
 from dragoman import Hub
+from dragoman.connections.boxes import machine
 from dragoman.connections.boxes.network import PROXY, BoxProxy, NetworkRule, NetworkUse
 from dragoman.settings import Settings
 
 SERVER = Path(__file__).parents[1] / "tests" / "servers" / "stdio_server.py"
 FETCHING = Path(__file__).with_name("fetching_program.py")
 _MEGABYTE = 1024 * 1024
+_LINK = 1_000_000_000 // 8  # bytes a second of a link of 1 Gbit/s
+_LINKED = 128 * _MEGABYTE
 
 
 @asynccontextmanager
@@ -75,7 +78,10 @@ async def servers(rounds: int, count: int) -> dict[str, Any]:
         "landlock": {"sandbox": "landlock"},
         "bubblewrap": {"sandbox": "bubblewrap"},
         "listed": {"sandbox": "bubblewrap", "network": ["example.com:443"]},
+        "container": {"sandbox": "container"},
     }
+    missing = {way.mode for way in machine.ways() if way.missing}
+    kinds = {name: facts for name, facts in kinds.items() if facts["sandbox"] not in missing}
     found: dict[str, Any] = {}
     async with open_hub() as hub:
         for name, facts in kinds.items():
@@ -109,7 +115,7 @@ async def proxy(rounds: int, megabytes: int) -> dict[str, float]:
     way = BoxProxy(NetworkRule((f"127.0.0.1:{port}",), is_trusted=True), lambda told: None, NetworkUse())
     answering = asyncio.create_task(way.answer([entrance]))
 
-    async def fetched(through: bool, times: int, size: int) -> list[float]:
+    async def fetched(through: bool, times: int, size: int, rate: int = 0) -> list[float]:
         words = [
             sys.executable,
             "-S",
@@ -119,6 +125,7 @@ async def proxy(rounds: int, megabytes: int) -> dict[str, float]:
             str(int(through)),
             str(times),
             str(size),
+            str(rate),
         ]
         client = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
         out, _ = await client.communicate()
@@ -126,6 +133,7 @@ async def proxy(rounds: int, megabytes: int) -> dict[str, float]:
 
     try:
         straight, through, fast, slow, processor = [], [], [], [], []
+        linked, linked_through = [], []
         for _ in range(5):  # turn by turn, so that a busy machine is busy for each
             straight += await fetched(False, rounds // 5, 1)
             through += await fetched(True, rounds // 5, 1)
@@ -133,6 +141,8 @@ async def proxy(rounds: int, megabytes: int) -> dict[str, float]:
             began = time.process_time()
             slow += await fetched(True, 2, megabytes * _MEGABYTE)
             processor.append(time.process_time() - began)
+            linked += await fetched(False, 1, _LINKED, _LINK)
+            linked_through += await fetched(True, 1, _LINKED, _LINK)
     finally:
         answering.cancel()
         await asyncio.wait([answering])
@@ -142,6 +152,8 @@ async def proxy(rounds: int, megabytes: int) -> dict[str, float]:
         "connection_extra_ms": round((statistics.median(through) - statistics.median(straight)) * 1000, 2),
         "straight_mb_s": round(megabytes / min(fast)),
         "proxied_mb_s": round(megabytes / min(slow)),
+        "link_straight_mb_s": round(_LINKED / _MEGABYTE / statistics.median(linked), 1),
+        "link_proxied_mb_s": round(_LINKED / _MEGABYTE / statistics.median(linked_through), 1),
         "proxy_cpu_s_per_gb": round(min(processor) / (2 * megabytes / 1024), 3),
     }
 
