@@ -32,6 +32,7 @@ async def walked(folder: Path, url: str, limit: float, steps: int, until: float)
             kept = json.loads(state.read_text())
             kept["boxes"] = {slug: Box(**box) for slug, box in kept["boxes"].items()}
             walk = Walk([here, there], limit=limit, **kept)
+            await walk.read_model()  # a step that was cut off is made or not
         while walk.done < steps and time.monotonic() < until:
             await walk.step()
             state.write_text(json.dumps(walk.facts()))

@@ -77,7 +77,7 @@ class Walk:
             await self._agree(name)
         except (AssertionError, RemoteError, TimeoutError) as error:
             self.wrong.append(f"step {self.done}, {name}: {type(error).__name__} {error}"[:300])
-            await self._read_model()
+            await self.read_model()
         self.done += 1
 
     # Steps
@@ -227,7 +227,7 @@ class Walk:
         self._slowest_answer = max(self._slowest_answer, time.monotonic() - asked_at)
         return found
 
-    async def _read_model(self) -> None:
+    async def read_model(self) -> None:
         """After a fault: what the first of them says is the truth from now on."""
         with suppress(AssertionError, RemoteError, TimeoutError):
             self.boxes = await self._seen(self.hubs[0])
