@@ -14,7 +14,8 @@ from boxes.boxed import added, called, needs, open_hub
 from dragoman import Hub
 from dragoman.connections.boxes import machine
 from patience import patient, wait_until
-from servers.hubs import children, until
+from servers.hubs import QUICK, children, until
+from servers.processes import stdio
 
 pytestmark = pytest.mark.anyio
 ROOT = Path(__file__).parents[2]
@@ -46,6 +47,24 @@ async def test_a_killed_server_is_back_for_the_next_call(number: signal.Signals,
         os.kill(pid, number)
         await until(lambda: not any(psutil.pid_exists(one) for one in family))
         assert (await called(hub, "look"))["pid"] == 2
+
+
+async def test_a_server_that_closes_its_own_pipes_and_lives_is_noticed(tmp_path: Path) -> None:
+    needs("bubblewrap")
+    async with open_hub(tmp_path) as hub:
+        given = {**QUICK, "request_timeout": patient(60), **stdio(sandbox="bubblewrap")}
+        await hub.connectors.add("a", **given)
+        first = (await hub.connectors.get("a")).status.pid
+        async with asyncio.timeout(patient(20)):  # less than the request has
+            output = await hub.call("mcp_a_close_stdout", {})
+            assert output.error is not None
+            assert output.error.code == "uncertain"
+            assert (await hub.call("mcp_a_echo", {"text": "alive"})).ok
+            second = (await hub.connectors.get("a")).status.pid
+            assert (await hub.call("mcp_a_close_stdin", {})).ok
+            assert (await hub.call("mcp_a_echo", {"text": "again"})).ok
+        third = (await hub.connectors.get("a")).status.pid
+        assert len({first, second, third}) == 3
 
 
 async def test_a_frozen_box_is_closed_in_time(tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ _NO_NEW_PRIVILEGES, _DROP_CAPABILITY, _SET_SECCOMP, _FILTER = 38, 24, 22, 2
 _CREATE_RULESET, _ADD_RULE, _RESTRICT = 444, 445, 446
 _EXECUTE, _READ_FILE, _READ_DIRECTORY = 1 << 0, 1 << 2, 1 << 3
 _AFTER_INPUT = 5000  # milliseconds
+_INPUT, _OUTPUT = 8, 9  # a shell names no descriptor above
+_WITH_PIPES = ("/bin/sh", "-c", f'exec <&{_INPUT} >&{_OUTPUT} {_INPUT}<&- {_OUTPUT}>&-; exec "$@"', "sh")
 _OF_FILES = (1 << 0) | (1 << 1) | (1 << 2) | (1 << 14) | (1 << 15)
 
 
@@ -169,12 +171,26 @@ def _own_every_address() -> None:
 
 def _become_bubblewrap(spec: dict[str, Any]) -> None:
     """Its options, the variables among them, are behind a descriptor: no process list shows them."""
+    _put_away_pipes()
     words: list[str] = [*spec["bubblewrap"]]
     if spec["filter"]:
         words += ["--seccomp", str(_held(spec["filter"]))]
     args = _held(b"".join(word.encode(errors="surrogateescape") + b"\0" for word in words))
     program = spec["launcher"]
-    os.execve(program, [program, "--args", str(args), "--", *spec["program"]], dict(os.environ))  # noqa: S606
+    words = [program, "--args", str(args), "--", *_WITH_PIPES, *spec["program"]]
+    os.execve(program, words, dict(os.environ))  # noqa: S606
+
+
+def _put_away_pipes() -> None:
+    """Who waits for the server keeps input and output open for as long as it lives, and nothing above them:
+    the server gets its own back inside, so that it is noticed when it closes them.
+    """
+    os.dup2(0, _INPUT)
+    os.dup2(1, _OUTPUT)
+    nothing = os.open("/dev/null", os.O_RDWR)
+    os.dup2(nothing, 0)
+    os.dup2(nothing, 1)
+    os.close(nothing)
 
 
 def _become_confined(spec: dict[str, Any]) -> None:
