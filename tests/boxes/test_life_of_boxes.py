@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -52,7 +53,7 @@ async def test_a_killed_server_is_back_for_the_next_call(number: signal.Signals,
 async def test_a_server_that_closes_its_own_pipes_and_lives_is_noticed(tmp_path: Path) -> None:
     needs("bubblewrap")
     async with open_hub(tmp_path) as hub:
-        given = {**QUICK, "request_timeout": patient(60), **stdio(sandbox="bubblewrap")}
+        given: dict[str, Any] = {**QUICK, "request_timeout": patient(60), **stdio(sandbox="bubblewrap")}
         await hub.connectors.add("a", **given)
         first = (await hub.connectors.get("a")).status.pid
         async with asyncio.timeout(patient(20)):  # less than the request has
