@@ -33,16 +33,18 @@ async def joins(server: str, **address: Any) -> bool:
 @contextmanager
 def refused(*words: str) -> Generator[None]:
     """Whoever may not come in is told so, and no secret is in what they are told or in the log."""
-    kept, root = BufferingHandler(10_000), logging.getLogger()
-    level = root.level
-    root.addHandler(kept)
-    root.setLevel(logging.DEBUG)
+    kept, loggers = BufferingHandler(10_000), [logging.getLogger(name) for name in (None, "dragoman")]
+    levels = [logger.level for logger in loggers]
+    loggers[0].addHandler(kept)
     try:
+        for logger in loggers:
+            logger.setLevel(logging.DEBUG)
         with pytest.raises(ClusterFault) as fault:
             yield
     finally:
-        root.setLevel(level)
-        root.removeHandler(kept)
+        loggers[0].removeHandler(kept)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
     said = f"{fault.value.message} {fault.value.hint} {[vars(record) for record in kept.buffer]}"
     for word in words:
         assert word in said

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -91,9 +91,15 @@ async def allowed(live: Live, address: str) -> str:
 
 
 async def returned(live: Live, address: str) -> None:
-    """The same, and the browser goes there: the client listens."""
-    async with aiohttp.ClientSession() as session, session.get(await allowed(live, address)) as response:
-        assert response.status < 400, await response.text()
+    """The same, and the browser goes there: the client listens, or soon will."""
+    there = await allowed(live, address)
+    async with aiohttp.ClientSession() as session, asyncio.timeout(patient(20)):
+        while True:
+            with suppress(aiohttp.ClientConnectorError):
+                async with session.get(there) as response:
+                    assert response.status < 400, await response.text()
+                    return
+            await asyncio.sleep(0.1)
 
 
 async def revoke_all(live: Live) -> None:

@@ -17,6 +17,7 @@ async def test_no_token_is_in_the_database_the_log_a_repr_or_an_answer(
     tmp_path: Path, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, logger="dragoman")  # whatever another test made of it
     async with open_scene(tmp_path / "home", database_url) as scene:
         texts = await _journey(scene)
         issuer = scene.issuer
