@@ -197,6 +197,7 @@ async def test_the_composer_says_whom_a_message_goes_to(open_console: OpenConsol
         await expect(last_turn(page).locator("h3")).to_contain_text("helper")
         await to.click()
         await page.get_by_role("menuitemradio", name=re.compile("assistant")).click()
+        await expect(to).to_have_accessible_name("To: assistant")
         await write(page, "now you")
         await is_over(page)
         await expect(last_turn(page).locator("h3")).to_contain_text("assistant")

@@ -101,6 +101,7 @@ async def test_a_person_is_exported_whole_and_erased_without_a_trace(tmp_path: P
         assert (verdict["is_whole"], verdict["erased"]) == (True, done.value["entries"])
         trail = (await town.ask(admin, "GET", "/api/audit?limit=1000")).value["entries"]
         assert {one["user"] for one in trail} >= {done.value["pseudonym"], admin.user}
+        await until(are_at_rest, within=30)  # what was taken up again waits again
         after = await exported(town, "/api/me/export", admin)
         unchanged = {
             table: rows for table, rows in others.items() if table not in ("audit", "calls", "usage")
