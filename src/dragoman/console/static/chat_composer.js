@@ -60,14 +60,16 @@ export class Composer {
     const text = this.field.value;
     if (!text.trim() || this.busy) return;
     const files = this.files.take();
+    const agent = this.to.chosen;
+    this.to.chosen = ""; // what is chosen while this is sent is for the next
     this.busy = true;
     this.say("");
     this.field.value = "";
     this.grow();
     try {
-      await this.send(text, files, { agent: this.to.chosen, model: this.model.chosen });
-      this.to.chosen = "";
+      await this.send(text, files, { agent, model: this.model.chosen });
     } catch (error) {
+      if (agent && !this.to.chosen) this.to.choose(agent);
       // A refusal is told by the server; whoever is offline hears nothing from it.
       if (error instanceof TypeError) this.say("Not sent: there is no connection. Your message is kept here; send it again once you are online.");
       if (!this.field.value) this.field.value = text; // what was not sent is not lost
