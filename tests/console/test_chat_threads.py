@@ -1,5 +1,6 @@
 """Chats as a person keeps them: found, renamed, pinned, branched, exported; and what a tool shows in one."""
 
+import asyncio
 import base64
 import json
 import re
@@ -9,7 +10,7 @@ from typing import Any
 from zipfile import ZipFile
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from console.browsing import OpenConsole
 from console.chatting import is_live, is_over, last_turn, write
@@ -192,12 +193,25 @@ async def test_the_composer_says_whom_a_message_goes_to(open_console: OpenConsol
         await write(page, "@helper hello")
         await is_over(page)
         await expect(to).to_have_accessible_name("To: helper")  # who spoke last is written to next
+        chosen = asyncio.Event()
+
+        async def late(route: Route) -> None:
+            answer = await route.fetch()
+            await chosen.wait()
+            await route.fulfill(response=answer)
+
+        await page.route(
+            "**/*", lambda route: late(route) if route.request.method == "POST" else route.fallback()
+        )
         await write(page, "and again")
         await is_over(page)
         await expect(last_turn(page).locator("h3")).to_contain_text("helper")
         await to.click()
         await page.get_by_role("menuitemradio", name=re.compile("assistant")).click()
         await expect(to).to_have_accessible_name("To: assistant")
+        async with page.expect_event("requestfinished", lambda request: request.method == "POST"):
+            chosen.set()  # a message's answer comes after its run's: who was chosen meanwhile stays chosen
+        await page.unroute_all()
         await write(page, "now you")
         await is_over(page)
         await expect(last_turn(page).locator("h3")).to_contain_text("assistant")
