@@ -1,9 +1,12 @@
 """`dragoman resources` and `dragoman prompts`."""
 
+import json
+import signal
 from pathlib import Path
 
-from command_line import Command
+from command_line import Command, dragoman_process, errors_of, output_of, running_service
 
+from patience import patient
 from servers.processes import HttpProcess
 
 
@@ -24,3 +27,36 @@ def test_resources_and_prompts_by_command(dragoman: Command, tmp_path: Path) -> 
         assert dragoman("prompts", "complete", "all__test_prompt_with_arguments", "arg1=", "word").code == 2
         template = "all+test://template/{id}/data"
         assert dragoman("resources", "complete", template, "id", "--json").value["values"][0] == "paris"
+
+
+def test_a_resource_is_watched_until_ctrl_c(dragoman: Command, tmp_path: Path) -> None:
+    with HttpProcess(tmp_path, "2025", program="telling_server.py") as server:
+        assert dragoman("connectors", "add", "news", "--url", server.url).code == 0
+        unknown = dragoman("resources", "watch", "news+test://a", "none+test://a")
+        assert (unknown.code, unknown.out) == (1, "")
+        assert "hint: dragoman resources list shows those there are" in unknown.err
+        with dragoman_process("resources", "watch", "news+test://a") as watch:
+            assert "watching news+test://a" in errors_of(watch).readline()
+            for changed in ("test://b", "test://a"):
+                assert dragoman("call", "news__change", f"what={changed}").code == 0
+            assert output_of(watch).readline() == "news+test://a\n"
+            watch.send_signal(signal.SIGINT)
+            assert watch.wait(patient(20)) == 130
+            assert (output_of(watch).read(), errors_of(watch).read()) == ("", "")
+
+
+def test_a_resource_is_watched_by_a_service_until_that_stops(dragoman: Command, tmp_path: Path) -> None:
+    with HttpProcess(tmp_path, "2026", program="telling_server.py") as server, running_service() as service:
+        assert dragoman("connectors", "add", "news", "--url", server.url).code == 0
+        words = ("resources", "watch", "news+test://b", "news+test://a", "--json")
+        with dragoman_process(*words) as watch:
+            assert "watching news+test://b" in errors_of(watch).readline()
+            assert dragoman("call", "news__change", "what=test://a").code == 0
+            heard: dict[str, str] = {}
+            while "news+test://a" not in heard:  # what may have been missed while both were begun is told too
+                update = json.loads(output_of(watch).readline())
+                heard[update["uri"]] = update["original_uri"]
+            assert heard["news+test://a"] == "test://a"
+            service.stop()
+            assert watch.wait(patient(20)) == 1
+            assert "hint: start it again: dragoman serve" in errors_of(watch).read()

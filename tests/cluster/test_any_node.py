@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -28,6 +29,7 @@ from servers.authorization_server import (
     open_authorization_server,
     open_protected_server,
 )
+from servers.library_server import open_library
 from servers.processes import HttpProcess, stdio
 from servers.scenarios import Reply, Turn
 from servers.scripted_hubs import MODEL, calls, scripted
@@ -164,8 +166,9 @@ async def test_a_person_in_two_tabs_on_two_nodes_sees_the_same(nodes: Nodes, bro
 async def test_a_right_that_ends_at_one_node_ends_streams_and_calls_at_the_others(nodes: Nodes) -> None:
     first, *others = nodes.each
     for end in (revoke, remove_user, remove_workspace):
-        who = await _at_work(nodes, end.__name__)
         async with deadline(60), AsyncExitStack() as stack:
+            library = await stack.enter_async_context(open_library())
+            who = await _at_work(nodes, end.__name__, library.url)
             streams = [
                 stream
                 for node in others
@@ -181,16 +184,16 @@ async def test_a_right_that_ends_at_one_node_ends_streams_and_calls_at_the_other
             assert max(took) < patient(ENDED_WITHIN), (end.__name__, took)
 
 
-async def _at_work(nodes: Nodes, name: str) -> Someone:
+async def _at_work(nodes: Nodes, name: str, library: str) -> Someone:
     """Whose message an agent works on, with a tool that takes its time."""
     first, *others = nodes.each
-    who = await someone(first, name)
+    who = await someone(first, name, library)
     facts = {"name": "box", "url": nodes.box, "approval": "never"}
     reply = await first.ask("POST", "/api/connectors", facts, **who.bearer)
     assert reply.status == 201, reply.body
     tool = "mcp_box_sleep"
-    for node in others:
-        await until(lambda node=node: _has_tool(node, tool, who))
+    for node, known in product(others, (tool, "mcp_books_lend")):
+        await until(lambda node=node, known=known: _has_tool(node, known, who))
     return replace(who, names={**who.names, "name": tool}, arguments={"seconds": 600})
 
 

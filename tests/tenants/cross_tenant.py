@@ -248,11 +248,12 @@ class CrossTenantRequests:
         kind = pick(["run", "thread"])
         one = pick([pick(self._town.ids(kind)), pick(self._town.ids(kind)), *tenant.ids[kind][-1:]])
         after = f"?after={(tenant.ids['run'] or ['run_0'])[0]}:0" if kind == "thread" else ""
+        watched = f"/api/resources/updates?uri={quote(pick(['own', 'team']) + '+mark:///mine', safe='')}"
         return Request(
             door="events",
             kind="stream",
             method="GET",
-            path=pick(["/api/events", *[f"/api/{kind}s/{one}/events{after}"] * 3]),
+            path=pick(["/api/events", watched, *[f"/api/{kind}s/{one}/events{after}"] * 3]),
             headers={"authorization": f"Bearer {tenant.key}"},
             leaves_after=_QUIET,
         )

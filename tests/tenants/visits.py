@@ -17,6 +17,7 @@ LEFT_OUT = {
     ("GET", "/api/events"),
     ("GET", "/api/runs/{run}/events"),
     ("GET", "/api/threads/{thread}/events"),
+    ("GET", "/api/resources/updates"),
     ("POST", "/api/credentials/rotate"),
 }
 # Costly ones are asked for less often: runs, and what is furnished again afterwards.

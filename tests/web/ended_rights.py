@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 
 import aiohttp
 
@@ -41,15 +42,19 @@ async def made(live: ServiceClient, path: str, body: Any, **headers: str) -> Any
     return reply.value
 
 
-async def someone(live: ServiceClient, name: str, **key: Any) -> Someone:
+async def someone(live: ServiceClient, name: str, library: str = "", **key: Any) -> Someone:
+    """`library` is the address of a server with resources. All that takes time is done by another key."""
     workspace = (await made(live, "/api/workspaces", {"name": name}))["id"]
     place = {"workspace": workspace}
     user = (await made(live, "/api/users", {"name": name, "role": "member", **place}))["id"]
-    wish = {"name": "k", "user": user, "scopes": ["read", "call", "manage"], **place, **key}
-    given = await made(live, "/api/keys", wish)
-    bearer = {"Authorization": f"Bearer {given['key']}"}
+    wish = {"name": "k", "user": user, "scopes": ["read", "call", "manage"], **place}
+    bearer = {"Authorization": f"Bearer {(await made(live, '/api/keys', wish))['key']}"}
     run = (await made(live, "/api/messages", {"text": "hold"}, **bearer))["run"]
     names = {"run": run["id"], "thread": run["thread"], "name": "wait_long"}
+    if library:
+        await made(live, "/api/connectors", {"name": "books", "url": library}, **bearer)
+        names["resource"] = quote("books+book:///one", safe="")
+    given = await made(live, "/api/keys", {**wish, **key})
     return Someone(workspace, user, given["key"], given["id"], names)
 
 
@@ -74,10 +79,11 @@ async def rest_streams(
     streams: dict[str, aiohttp.ClientResponse] = {}
     call = {"tool": who.names["name"], "arguments": who.arguments}
     bodies = {"/api/call": call, "/api/tools/{name}/call": {"arguments": who.arguments}}
+    queries = {"/api/resources/updates": "?uri={resource}"}
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             if "text/event-stream" in operation["responses"].get("200", {}).get("content", {}):
-                filled = path.format(**who.names)
+                filled = (path + queries.get(path, "")).format(**who.names)
                 body = None if method == "get" else json.dumps(bodies[path])
                 takes = {**who.bearer, "Accept": "text/event-stream", "Content-Type": "application/json"}
                 stream = opened(live, method, filled, takes, body)

@@ -26,6 +26,7 @@ from dragoman import Annotations
 from dragoman.console.app import ROUTES
 from dragoman.console.sessions import COOKIE
 from patience import PATIENCE, deadline
+from servers.library_server import open_library
 from web.ended_rights import (
     Someone,
     disable,
@@ -117,9 +118,9 @@ async def conversations(home: Path) -> AsyncGenerator[Live]:
 
 @pytest.mark.slow
 async def test_streams_of_every_door_end_when_their_right_does(tmp_path: Path) -> None:
-    async with conversations(tmp_path) as live:
+    async with open_library() as library, conversations(tmp_path) as live:
         for end, key in ENDINGS.items():
-            who = await someone(live, end.__name__, **key)
+            who = await someone(live, end.__name__, library.url, **key)
             async with deadline(30), AsyncExitStack() as stack:
                 streams = {
                     **await rest_streams(live, who, stack),

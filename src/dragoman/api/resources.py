@@ -1,18 +1,23 @@
 """`/api/resources` and `/api/prompts`: what servers let read, and the texts that they keep."""
 
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from starlette.requests import Request
 from starlette.responses import Response
 
+from dragoman.api.events import event_stream
 from dragoman.api.requests import PROBLEMS
 from dragoman.api.threads import ThreadHub
 from dragoman.errors import DragomanError
+from dragoman.hub import BoundHub
 from dragoman.hub.resources import ResourceContent
-from dragoman.web.encoding import json_response
+from dragoman.hub.server_requests import own_name
+from dragoman.web.encoding import encode, json_response
+from dragoman.web.server_sent_events import event_frame
 from dragoman.web.shape import Shape
 
 routes = APIRouter(prefix="/api", tags=["resources"], responses=PROBLEMS)
@@ -20,6 +25,7 @@ Connector = Annotated[
     str | None, Query(max_length=200, description="only of this one; its failure is the answer's")
 ]
 _ADDRESS = "`<connector>+<address of its server>`, as the list has it"
+_Address = Annotated[str, StringConstraints(max_length=10_000)]
 
 
 class MissingShape(Shape):
@@ -144,6 +150,22 @@ class CompletionShape(Shape):
     )
 
 
+class ResourceUpdateShape(Shape):
+    """The data of `resource.updated`."""
+
+    uri: str = Field(description=_ADDRESS)
+    connector: str
+    original_uri: str
+
+
+_UPDATES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "Server-sent events; the data of each is a ResourceUpdateShape",
+        "content": {"text/event-stream": {"schema": ResourceUpdateShape.model_json_schema()}},
+    }
+}
+
+
 @routes.get("/resources", responses={200: {"model": ResourcesShape}})
 async def list_resources(hub: ThreadHub, connector: Connector = None) -> Response:
     """Of all connectors whose servers answer within ten seconds, or of one."""
@@ -160,12 +182,26 @@ async def list_resource_templates(hub: ThreadHub, connector: Connector = None) -
 
 
 @routes.get("/resources/read", responses={200: {"model": ReadResourceShape}})
-async def read_resource(
-    hub: ThreadHub, uri: Annotated[str, Query(max_length=10_000, description=_ADDRESS)]
-) -> Response:
+async def read_resource(hub: ThreadHub, uri: Annotated[_Address, Query(description=_ADDRESS)]) -> Response:
     """Counted, limited and recorded as a call is."""
     read = await hub.resources.read(uri)
     return json_response(ReadResourceShape.of(read, contents=[_content(one) for one in read.contents]))
+
+
+@routes.get("/resources/updates", responses=_UPDATES)
+async def follow_resources(
+    request: Request,
+    hub: ThreadHub,
+    uri: Annotated[list[_Address], Query(min_length=1, max_length=100, description="one or more of them")],
+) -> Response:
+    """Tells, as server-sent events, whenever the server of one of these resources says that it changed.
+
+    `resource.updated`, with its address: what is there now is read. An address that cannot be watched is a
+    problem at once; from the first comment on nothing is missed.
+    """
+    frames = _update_frames(hub, uri)
+    await anext(frames)
+    return event_stream(request, frames)
 
 
 @routes.post("/resources/complete", responses={200: {"model": CompletionShape}})
@@ -198,6 +234,18 @@ async def get_prompt(name: str, hub: ThreadHub, request: PromptRequest | None = 
     """The prompt with its arguments in it. Counted, limited and recorded as a call is."""
     given = request.arguments if request else {}
     return json_response(FilledPromptShape.of(await hub.prompts.get(name, given)))
+
+
+async def _update_frames(hub: BoundHub, uris: Sequence[str]) -> AsyncGenerator[bytes]:
+    """The first is empty: all of them are watched from then on."""
+    number = 0
+    async with hub.resources.watching(*uris) as updates:
+        yield b""
+        async for uri in updates:
+            number += 1
+            connector, original = own_name(uri, "+")
+            told = ResourceUpdateShape(uri=uri, connector=connector, original_uri=original)
+            yield event_frame(encode(told), kind="resource.updated", mark=str(number))
 
 
 def _content(content: ResourceContent) -> ResourceContentShape:

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from typing import Annotated, Any, cast
 
@@ -10,7 +10,7 @@ import typer
 
 from dragoman.cli.arguments import split_words, typed
 from dragoman.cli.completion import names_of
-from dragoman.cli.door import Door, HttpDoor, find_service, path_of
+from dragoman.cli.door import Door, HttpDoor, events_in, find_service, path_of
 from dragoman.cli.prompts import Prompter, Stdin
 from dragoman.cli.screen import Screen, cleaned, milliseconds
 from dragoman.cli.session import AsJson, failures_on, request, rows, session
@@ -73,7 +73,7 @@ def _called(door: Door, screen: Screen, body: dict[str, Any]) -> dict[str, Any]:
     prompter = Prompter(door, screen, Stdin())
     with door.follow(path_of("call"), body=body) as lines, closing(screen.status()) as status:
         status.show(f"calling {body['tool']} …")
-        for kind, data in _events_in(lines):
+        for kind, data in events_in(lines):
             if kind == "call.finished":
                 return data
             if kind == "call.progress":
@@ -83,15 +83,6 @@ def _called(door: Door, screen: Screen, body: dict[str, Any]) -> dict[str, Any]:
                 prompter.answer(data)
                 status.show(f"calling {body['tool']} …")
     raise Unreachable("the service ended before the call did", hint="has it just been stopped?")
-
-
-def _events_in(lines: Iterable[bytes]) -> Iterator[tuple[str, dict[str, Any]]]:
-    kind = ""
-    for line in lines:
-        if line.startswith(b"event: "):
-            kind = line[7:].strip().decode()
-        elif line.startswith(b"data: "):
-            yield kind, json.loads(line[6:])
 
 
 def _step(progress: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ import json
 import os
 import ssl
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -60,7 +60,9 @@ class Door(Protocol):
         """The answer as it is, for what is no JSON."""
         ...
 
-    def follow(self, path: str, after: int = 0, body: Any = None) -> AbstractContextManager[Iterator[bytes]]:
+    def follow(
+        self, path: str, after: int = 0, body: Any = None, **query: Any
+    ) -> AbstractContextManager[Iterator[bytes]]:
         """The lines of a stream of events from a number on, until it ends or is closed.
 
         With a body it is that of a request whose answer is events.
@@ -176,13 +178,13 @@ class HttpDoor:
         return accepted(self._exchange("GET", path, None, query))
 
     @contextmanager
-    def follow(self, path: str, after: int = 0, body: Any = None) -> Generator[Iterator[bytes]]:
+    def follow(self, path: str, after: int = 0, body: Any = None, **query: Any) -> Generator[Iterator[bytes]]:
         headers = _headers(self._made) | ({"Last-Event-ID": str(after)} if after else {})
         headers["Accept"] = EVENTS
         method, data = ("GET", None) if body is None else ("POST", json.dumps(body).encode())
         with closing(_connection(self._made, None)) as connection:
             with self._explained():
-                connection.request(method, path, data, headers)
+                connection.request(method, with_query(path, query), data, headers)
                 response = connection.getresponse()
                 if response.status >= 400:
                     accepted(DoorResponse(response.status, "", response.read()))
@@ -212,8 +214,19 @@ class HttpDoor:
 
 
 def with_query(path: str, query: Mapping[str, Any]) -> str:
+    """What is None is left out; a list is said word by word."""
     given = {name: value for name, value in query.items() if value is not None}
-    return f"{path}?{urlencode(given)}" if given else path
+    return f"{path}?{urlencode(given, doseq=True)}" if given else path
+
+
+def events_in(lines: Iterable[bytes]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Kind and data of each event of a stream."""
+    kind = ""
+    for line in lines:
+        if line.startswith(b"event: "):
+            kind = line[7:].strip().decode()
+        elif line.startswith(b"data: "):
+            yield kind, json.loads(line[6:])
 
 
 def _headers(service: RunningService) -> dict[str, str]:

@@ -9,13 +9,13 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any
-from urllib.parse import unquote, urlencode
+from urllib.parse import unquote
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from starlette.types import Message, Receive
 
 from dragoman.api import Api
-from dragoman.cli.door import EVENTS, Door, DoorResponse, RunningService, accepted
+from dragoman.cli.door import EVENTS, Door, DoorResponse, RunningService, accepted, with_query
 from dragoman.hub import Hub
 from dragoman.scope import LOCAL_CALLER
 from dragoman.settings import Settings
@@ -47,9 +47,9 @@ class InProcessDoor:
         return accepted(self._portal.call(exchange, self._api, "GET", path, None, query))
 
     @contextmanager
-    def follow(self, path: str, after: int = 0, body: Any = None) -> Generator[Iterator[bytes]]:
+    def follow(self, path: str, after: int = 0, body: Any = None, **query: Any) -> Generator[Iterator[bytes]]:
         sent: SimpleQueue[Message | None] = SimpleQueue()
-        task = self._portal.start_task_soon(_stream, self._api, path, after, body, sent)
+        task = self._portal.start_task_soon(_stream, self._api, with_query(path, query), after, body, sent)
         task.add_done_callback(lambda _: sent.put(None))
         try:
             start = sent.get()
@@ -68,8 +68,7 @@ async def exchange(api: Api, method: str, path: str, body: Any, query: Mapping[s
     async def send(message: Message) -> None:
         sent.append(message)
 
-    given = {name: value for name, value in query.items() if value is not None}
-    await api(_scope(method, path, urlencode(given)), _received(body), send)
+    await api(_scope(method, with_query(path, query)), _received(body), send)
     kinds = dict(sent[0]["headers"])
     return DoorResponse(
         sent[0]["status"],
@@ -84,7 +83,7 @@ async def _stream(api: Api, path: str, after: int, body: Any, sent: "SimpleQueue
     async def send(message: Message) -> None:
         sent.put(message)
 
-    scope = _scope("GET" if body is None else "POST", path, "")
+    scope = _scope("GET" if body is None else "POST", path)
     scope["headers"].append((b"accept", EVENTS.encode()))
     if after:
         scope["headers"].append((b"last-event-id", str(after).encode()))
@@ -114,7 +113,8 @@ def _lines(sent: "SimpleQueue[Message | None]") -> Iterator[bytes]:
         yield from (line + b"\n" for line in lines)
 
 
-def _scope(method: str, path: str, query: str) -> dict[str, Any]:
+def _scope(method: str, address: str) -> dict[str, Any]:
+    path, _, query = address.partition("?")
     return {
         "type": "http",
         "asgi": {"version": "3.0"},

@@ -1,23 +1,26 @@
 """`dragoman resources …` and `dragoman prompts …`: what servers let read, and texts that they keep."""
 
+import json
 import sys
 from base64 import b64decode
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dragoman.cli.arguments import split_words
 from dragoman.cli.completion import names_of
-from dragoman.cli.door import path_of
-from dragoman.cli.screen import Screen, plain
-from dragoman.cli.session import AsJson, request
+from dragoman.cli.door import events_in, path_of
+from dragoman.cli.screen import Screen, cleaned, plain
+from dragoman.cli.session import AsJson, request, session
 from dragoman.cli.tables import new_table
+from dragoman.errors import Unreachable
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-resources = typer.Typer(no_args_is_help=True, help="List and read what servers offer beside tools.")
+resources = typer.Typer(no_args_is_help=True, help="List, read and watch what servers offer beside tools.")
 prompts = typer.Typer(no_args_is_help=True, help="List and fill the prompts that servers keep.")
 Connector = Annotated[
     str | None,
@@ -86,6 +89,36 @@ def read_resource(
     """
     path = path_of("resources", "read")
     request(as_json, _show_read, "GET", path, busy=f"reading {uri} …", uri=uri, thread=thread)
+
+
+@resources.command("watch")
+def watch_resources(
+    uris: Annotated[
+        list[str],
+        typer.Argument(metavar="ADDRESS", help="As the list has it: CONNECTOR+ADDRESS.", show_default=False),
+    ],
+    thread: Thread = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document per line.")] = False,
+) -> None:
+    """Print the address of a resource whenever its server says that it changed, until Ctrl-C.
+
+    \b
+    dragoman resources watch notes+note:///today
+    dragoman resources watch notes+note:///today files+file:///todo.md --json
+    dragoman resources watch notes+note:///today |
+      while read -r address; do dragoman resources read "$address"; done
+
+    Refused at once where a server does not tell of changes. Ends with 1 when the service stops.
+    """
+    with session(as_json) as (door, screen):
+        with ExitStack() as stack:
+            with screen.busy("asking the servers …"):
+                path = path_of("resources", "updates")
+                lines = stack.enter_context(door.follow(path, uri=uris, thread=thread))
+            screen.note(f"watching {', '.join(uris)} (Ctrl-C ends it)")
+            for _, update in events_in(lines):
+                print(json.dumps(update) if as_json else cleaned(update["uri"]), flush=True)
+        raise Unreachable("the service ended, and the watch with it", hint="start it again: dragoman serve")
 
 
 @prompts.command("list")

@@ -73,7 +73,7 @@ _COMMANDS = {
         "call",
         "Call a tool. Values are read as the tool's schema wants them; a repeated key is a list.",
     ),
-    "resources": ("resources", "resources", "List and read what servers offer beside tools."),
+    "resources": ("resources", "resources", "List, read and watch what servers offer beside tools."),
     "prompts": ("resources", "prompts", "List and fill the prompts that servers keep."),
     "code": ("code", "app", "Run Python that calls tools, where it can reach nothing else."),
     "results": ("calls", "results", "Read results that were too large to show."),

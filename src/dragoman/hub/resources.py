@@ -6,15 +6,16 @@ are. The requests themselves, and which name means whose, are in `server_request
 
 from base64 import b64decode
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import ExitStack, aclosing
+from contextlib import ExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
 
 from dragoman.calls.request_road import HANDLE, SIZE
+from dragoman.connections.source import ServerNotice
 from dragoman.errors import DragomanError, ProtocolFault
 from dragoman.hub.bound import BoundService
 from dragoman.hub.call_questions import CallbackChannel
-from dragoman.hub.server_requests import Entry, Json, ServerRequests, own_name
+from dragoman.hub.server_requests import Entry, Json, ServerRequests, own_name, shared_uri
 from dragoman.tool import OnElicitation
 
 Value = TypeVar("Value")
@@ -186,14 +187,21 @@ class Resources(_Offered):
 
     async def updates(self, *uris: str) -> AsyncGenerator[str]:
         """The addresses of these resources, each whenever its server says that it changed."""
-        parted = [own_name(uri, "+") for uri in uris]
-        with self._requests.listening() as notices, ExitStack() as ends:
-            for slug, own in parted:
-                ends.callback(await self._requests.watch(slug, own))
-            async with aclosing(notices):
-                async for slug, notice in notices:
-                    if notice.kind == "resource" and (slug, notice.uri) in parted:
-                        yield f"{slug}+{notice.uri}"
+        async with self.watching(*uris) as updates:
+            async for uri in updates:
+                yield uri
+
+    @asynccontextmanager
+    async def watching(self, *uris: str) -> AsyncGenerator[AsyncGenerator[str]]:
+        """The same; from the beginning of the block on nothing is missed, and whatever cannot be watched has
+        been refused.
+        """
+        requests, watched = self._requests, frozenset(uris)
+        with requests.listening() as notices, ExitStack() as ends:
+            for uri in watched:
+                ends.callback(await requests.watch_by_name(uri))
+            async with aclosing(_updated(notices, watched)) as updates:
+                yield updates
 
 
 class Prompts(_Offered):
@@ -225,6 +233,16 @@ class Prompts(_Offered):
     ) -> Sequence[str]:
         """What the server proposes for an argument that begins with `value`; `given` are the others."""
         return await self._complete({"type": "ref/prompt", "name": name}, argument, value, given)
+
+
+async def _updated(
+    notices: AsyncGenerator[tuple[str, ServerNotice]], watched: frozenset[str]
+) -> AsyncGenerator[str]:
+    """Others on the same connection may watch other resources of it."""
+    async with aclosing(notices):
+        async for slug, notice in notices:
+            if notice.kind == "resource" and (uri := shared_uri(slug, notice.uri)) in watched:
+                yield uri
 
 
 def _resource(entry: Entry) -> Resource:

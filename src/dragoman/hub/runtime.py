@@ -66,6 +66,7 @@ from dragoman.hub.people import changed_fields, issuer_of
 from dragoman.hub.permissions import Permissions
 from dragoman.hub.redacted_secrets import RedactedSecrets, sealed_now
 from dragoman.hub.rollout import RolloutState
+from dragoman.hub.server_requests import WatchedResources
 from dragoman.hub.tool_lists import ToolLists
 from dragoman.identity.access_tokens import TokenKeys
 from dragoman.identity.authenticator import Authenticator, open_authenticator
@@ -128,6 +129,7 @@ class Runtime:
     budgets: Budgets
     road: Road
     request_road: RequestRoad
+    watched: WatchedResources
     readied: ReadiedAgents
     permissions: Permissions
     keys: ApiKeys
@@ -396,6 +398,7 @@ class Runtime:
             tasks=CallTasks(self.task_records),
             hooks=self.hooks,
         )
+        self.watched = WatchedResources()
         self.request_road = RequestRoad(
             approvals=self.approvals,
             limits=self.limits,

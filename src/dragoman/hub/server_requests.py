@@ -6,18 +6,18 @@ clients know it. `hub.resources` and `hub.prompts` give the same as values.
 """
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, cast
 
 from dragoman.calls.call_channel import extensions_of
 from dragoman.calls.request_road import PAGE
 from dragoman.connections.source import ServerNotice
 from dragoman.connector import Connector
-from dragoman.errors import DragomanError, InvalidArguments, NotFound, Timeout
+from dragoman.errors import DragomanError, InvalidArguments, LimitReached, NotFound, Timeout
 from dragoman.hub.bound import BoundService
-from dragoman.scope import identity_of
+from dragoman.scope import Caller, identity_of
 from dragoman.tool import ClientChannel
 
 Json = Mapping[str, Any]
@@ -34,7 +34,33 @@ _SLOWEST_LIST = 10.0
 _MOST_PAGES = 100
 _MOST_ENTRIES = 10_000
 _MOST_WAITING = 1000
+_MOST_WATCHED = 2000
 _Told = tuple[str, str, ServerNotice]
+
+
+class WatchedResources:
+    """How many each user watches in this process, through whichever door: every one is asked of a server."""
+
+    def __init__(self, most: int = _MOST_WATCHED) -> None:
+        self._most = most
+        self._watched: Counter[tuple[str, str]] = Counter()
+
+    def take(self, caller: Caller) -> Callable[[], None]:
+        """One more, until what is returned is called, once."""
+        user = (caller.workspace, caller.user)
+        if self._watched[user] >= self._most:
+            raise LimitReached(
+                f"a user may watch {self._most:,} resources at once",
+                hint="end a stream that is no longer read",
+            )
+        self._watched[user] += 1
+
+        def end() -> None:
+            self._watched[user] -= 1
+            if not self._watched[user]:
+                del self._watched[user]
+
+        return end
 
 
 class ServerRequests(BoundService):
@@ -106,7 +132,17 @@ class ServerRequests(BoundService):
         found = await self._get(connector)
         if not _offers(found, "resources.subscribe"):
             raise NotFound(f"the server of {connector} does not tell when a resource changes")
-        return await self._runtime.servers.watch(found, self._caller, uri)
+        with ExitStack() as ends:
+            ends.callback(self._runtime.watched.take(self._caller))
+            ends.callback(await self._runtime.servers.watch(found, self._caller, uri))
+            return ends.pop_all().close
+
+    async def watch_by_name(self, uri: str) -> Callable[[], None]:
+        """The same for an address that no two servers share. Raises `NotFound` where nobody has it."""
+        slug, own = own_name(uri, "+")
+        if slug not in await self.offering("resources"):
+            raise _unknown({"uri": uri})
+        return await self.watch(slug, own)
 
     async def notices(self) -> AsyncGenerator[tuple[str, ServerNotice]]:
         """What servers tell of prompts and resources over the caller's connections: slug and notice."""
