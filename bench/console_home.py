@@ -101,10 +101,12 @@ async def _add_runs(store: Store, count: int, threads: int) -> None:
                 agent=ASSISTANT,
                 request=f"Write report {number} of the late orders",
                 status="failed" if number % 50 == 7 else "done",
-                usage=RunUsage(requests=2, calls=3, input_tokens=1200, output_tokens=80, cost=0.01),
+                usage=RunUsage(
+                    requests=2, calls=3, input_tokens=1200, output_tokens=80, cost=number % 977 / 1000
+                ),
                 created_at=moment,
                 started_at=moment,
-                finished_at=moment + timedelta(seconds=9),
+                finished_at=moment + timedelta(seconds=number % 613),
             )
             said = Message(
                 workspace=run.workspace, user=run.user, thread=run.thread, author="person", text=run.request

@@ -18,6 +18,8 @@ PAGES = (
     "/connectors?sort=tools", "/connectors?view=cards", "/connectors/depot-7",
     "/connectors/depot-7?tab=tools", "/tools", "/tools?connector=depot-7", "/tools?state=changes",
     "/tools?q=send+invoices", "/agents", "/agents/new", "/runs", "/runs?status=failed", "/runs?q=report+9",
+    "/runs?sort=longest", "/runs?sort=costliest", "/runs?sort=longest&status=waiting", "/chat?sort=title",
+    "/audit?sort=oldest",
     "/approvals", "/audit", "/audit?action=call", "/charts", "/credentials", "/settings", "/keys",
     "/palette?q=", "/palette?q=invoice", "/palette?q=depot",
 )  # fmt: skip

@@ -6,7 +6,7 @@ written when it was read: 0 for a new one.
 
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field
@@ -336,11 +336,20 @@ class Thread:
 
     @property
     def position(self) -> "ThreadPosition":
-        return (self.pinned, self.updated_at, self.id)
+        return ThreadPosition(self.pinned, self.updated_at, self.id, self.title)
 
 
-ThreadPosition = tuple[bool, datetime, str]
-"""Where a thread stands in its user's list: pinned ones first, then the last changed."""
+ThreadSort = Literal["latest", "title"]
+"""How threads are listed, pinned ones first in any case: by the last change or message, or by title."""
+
+
+class ThreadPosition(NamedTuple):
+    """Where a thread stands in its user's list: pinned ones first, then the last changed; or by title."""
+
+    pinned: bool
+    updated_at: datetime
+    id: str
+    title: str = ""
 
 
 def find_zone(name: str) -> ZoneInfo | None:

@@ -15,6 +15,7 @@ from dragoman.hints import Hinted
 from dragoman.scope import Caller, Role
 
 RunStatus = Literal["queued", "running", "waiting", "done", "failed", "cancelled"]
+RunSort = Literal["newest", "longest", "costliest"]
 FINISHED: frozenset[RunStatus] = frozenset({"done", "failed", "cancelled"})
 Author = Literal["person", "agent", "system"]
 QuestionStatus = Literal["pending", "answered", "declined", "expired", "cancelled"]

@@ -1,5 +1,6 @@
 """Messages, runs, questions and thumbs by REST, on both databases."""
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,17 @@ async def test_a_message_is_accepted_worked_on_and_answered(tmp_path: Path, data
         assert [one["id"] for one in listed["runs"]] == [again["id"]]
         older = (await live.ask("GET", f"/api/runs?before={listed['next_before']}")).value
         assert [one["id"] for one in older["runs"]] == [run["id"]]
+        longest = (await live.ask("GET", "/api/runs?sort=longest&limit=1")).value
+        assert longest["next"] == longest["runs"][0]["id"]
+        rest = (await live.ask("GET", f"/api/runs?sort=longest&after={longest['next']}")).value
+        took = [
+            datetime.fromisoformat(one["finished_at"]) - datetime.fromisoformat(one["started_at"])
+            for one in (*longest["runs"], *rest["runs"])
+        ]
+        assert took == sorted(took, reverse=True)
+        assert ({longest["next"], rest["runs"][0]["id"]}, rest["next"]) == ({run["id"], again["id"]}, None)
+        for wrong, status in (("sort=oldest", 422), ("after=run_nobody", 422)):
+            assert (await live.ask("GET", f"/api/runs?{wrong}")).status == status
         assert (await live.ask("GET", "/api/runs?status=failed")).value["runs"] == []
         one = (await live.ask("GET", f"/api/runs/{again['id']}")).value
         assert one["run"] == one["family"][0] == again

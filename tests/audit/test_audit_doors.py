@@ -25,6 +25,8 @@ async def test_rest_lists_verifies_and_exports(tmp_path: Path, database_url: str
         assert reply.value["entries"][0]["subject"] == "echo"
         reply = await live.ask("GET", "/api/audit?after=2")
         assert [entry["number"] for entry in reply.value["entries"]] == [1]
+        reply = await live.ask("GET", "/api/audit?sort=oldest&after=1")
+        assert [entry["number"] for entry in reply.value["entries"]] == [2, 3]
         for words, count in (("ECH", 3), ("Call", 3), ("e%o", 0), ("nothing", 0)):
             reply = await live.ask("GET", f"/api/audit?q={quote(words)}")
             assert len(reply.value["entries"]) == count
@@ -34,7 +36,7 @@ async def test_rest_lists_verifies_and_exports(tmp_path: Path, database_url: str
         assert [json.loads(line)["number"] for line in reply.body.splitlines()] == [2, 3]
         assert b"secret" not in reply.body
         assert (await live.ask("GET", "/api/audit/export?after=3")).body == b""
-        for wrong in ("limit=0", "limit=1001", "after=-1", "after=9999999999999", "limit=x"):
+        for wrong in ("limit=0", "limit=1001", "after=-1", "after=9999999999999", "limit=x", "sort=x"):
             assert (await live.ask("GET", f"/api/audit?{wrong}")).status == 422
         assert (await live.ask("GET", "/api/audit?workspace=nowhere")).status == 404
 

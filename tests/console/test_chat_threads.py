@@ -86,6 +86,15 @@ async def test_chats_are_found_renamed_pinned_and_exported(open_console: OpenCon
         await expect(page.locator("#thread-list p")).to_have_text("Nothing is found.")
         await search.fill("")
         await expect(entries.first).to_have_text("Where do herons nest?")
+        await page.get_by_label("Sort chats").select_option("By title")
+        await expect(page.locator("#thread-list h2")).to_have_text("All chats")
+        await page.reload()  # a choice of this browser
+        await expect(entries.first).to_have_text("Old chat 00")
+        await page.locator("#thread-list").evaluate("list => list.scrollTo(0, list.scrollHeight)")
+        await expect(entries.last).to_have_text("Where do herons nest?")
+        await expect(entries).to_have_count(61)
+        await page.get_by_label("Sort chats").select_option("Latest first")
+        await expect(entries.first).to_have_text("Where do herons nest?")
 
         await page.get_by_label("Rename").click()
         await page.get_by_label("Title", exact=True).fill("Herons")

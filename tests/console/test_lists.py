@@ -197,6 +197,21 @@ async def test_runs_and_agents_are_changed_at_once_and_the_trail_is_searched(
             await hub.runs.finished((await hub.messages.post(f"look at {name}")).run)
         note, bar = "#notes", "toolbar"
         page = await console.page("/runs")
+        rows = page.locator("#runs tbody tr")
+        await expect(page.locator("th[aria-sort]")).to_have_text("Began ↓")
+        ordered = {
+            sort: [one.id for one in await hub.runs.list(sort=sort)]
+            for sort in ("newest", "longest", "costliest")
+        }
+        await page.get_by_label("Sort by").select_option("Sort: Longest")
+        await expect(page.locator("th[aria-sort]")).to_have_text("Took ↓")
+        assert [await one.get_attribute("id") for one in await rows.all()] == ordered["longest"]
+        await page.get_by_role("link", name="Cost").click()
+        await expect(page.get_by_label("Sort by")).to_have_value("costliest")
+        assert [await one.get_attribute("id") for one in await rows.all()] == ordered["costliest"]
+        await page.goto(f"{console.url}/runs?after={ordered['newest'][0]}")
+        await expect(rows).to_have_count(1)
+        await page.get_by_role("link", name="First").click()
         for name in ("one", "two"):
             await page.get_by_label(f"Choose look at {name}").check()
         await page.get_by_role(bar).get_by_role("button", name="Stop").click()

@@ -6,15 +6,16 @@ No method awaits anything, so each is one transaction; what it keeps are the fro
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 from dragoman.agent import Agent, AgentNumbers
 from dragoman.bundle import Bundle
 from dragoman.connector import Connector
 from dragoman.errors import Conflict, NotFound, Outdated
-from dragoman.people import ApiKey, Thread, ThreadPosition, User, Workspace
+from dragoman.people import ApiKey, Thread, ThreadPosition, ThreadSort, User, Workspace
 from dragoman.recipe import Recipe
-from dragoman.run import Message, Question, Run, RunEvent, RunStatus, Step
+from dragoman.run import Message, Question, Run, RunEvent, RunSort, RunStatus, Step
 from dragoman.scope import APP, Caller, identity_of
 from dragoman.store import Store
 from dragoman.store.audit_chain import link
@@ -191,6 +192,14 @@ def newest(
     found: Collection[Value], time: Callable[[Value], datetime], id: Callable[[Value], str]
 ) -> list[Value]:
     return sorted(sorted(found, key=id), key=time, reverse=True)
+
+
+def run_figure(sort: RunSort, run: Run) -> float:
+    if sort == "costliest":
+        return run.usage.cost
+    if run.started_at is None or run.finished_at is None:
+        return -1.0
+    return (run.finished_at - run.started_at).total_seconds()
 
 
 class Aggregate:
@@ -465,15 +474,15 @@ class MemoryThreads(Aggregate):
         after: ThreadPosition | None = None,
         words: str = "",
         among: int | None = None,
+        sort: ThreadSort = "latest",
     ) -> Sequence[Thread]:
-        own = [
-            one
-            for key, one in self._tables.threads.items()
-            if key[:2] == (workspace, user)
-            and one.remove_at is None
-            and (after is None or one.position < after)
-        ]
+        threads = self._tables.threads.items()
+        own = [one for key, one in threads if key[:2] == (workspace, user) and one.remove_at is None]
         own.sort(key=lambda one: one.position, reverse=True)
+        if sort == "title":
+            own.sort(key=lambda one: (not one.pinned, one.title.lower()))
+        if after is not None:
+            own = own[[one.id for one in own].index(after.id) + 1 :]
 
         def has_words(place: int, one: Thread) -> bool:
             said = self._tables.messages.get((workspace, user, one.id), ())
@@ -575,6 +584,8 @@ class MemoryRuns(Aggregate):
         before: datetime | None = None,
         words: str = "",
         among: int | None = None,
+        sort: RunSort = "newest",
+        after: str | None = None,
         limit: int = 100,
     ) -> Sequence[Run]:
         found = [
@@ -588,8 +599,13 @@ class MemoryRuns(Aggregate):
             and (run.is_root or not roots_only)
             and (before is None or run.created_at < before)
         ]
-        looked_at = newest(found, lambda run: run.created_at, lambda run: run.id)[:among]
-        return [run for run in looked_at if words.lower() in run.request.lower()][:limit]
+        ordered = newest(found, lambda run: run.created_at, lambda run: run.id)
+        if sort != "newest":
+            ordered.sort(key=partial(run_figure, sort), reverse=True)
+        if after is not None:
+            ids = [run.id for run in ordered]
+            ordered = ordered[ids.index(after) + 1 :] if after in ids else []
+        return [run for run in ordered[:among] if words.lower() in run.request.lower()][:limit]
 
     async def family(self, workspace: str, root: str) -> Sequence[Run]:
         found = [run for run in self._tables.runs.values() if (run.workspace, run.root) == (workspace, root)]

@@ -35,6 +35,19 @@ async def test_pages_follow_each_other_without_a_gap(store: Store) -> None:
     assert pages == whole
 
 
+async def test_pages_by_title_follow_each_other_without_a_gap(store: Store) -> None:
+    for number, title in enumerate(["Rome", "athens", "rome", "", "Zürich", "Bern"]):
+        await put(store, f"t{number}", number, title=title, pinned=title == "Zürich")
+    whole = await listed(store, sort="title")
+    assert whole == ["t4", "t3", "t1", "t5", "t2", "t0"]
+    pages: list[str] = []
+    last: Thread | None = None
+    while page := await store.threads.list("acme", "ann", 1, after=last and last.position, sort="title"):
+        pages += [one.id for one in page]
+        last = page[-1]
+    assert pages == whole
+
+
 async def test_words_are_found_in_titles_and_messages_of_this_user_alone(store: Store) -> None:
     await put(store, "herons", 1, title="Grey Herons")
     await put(store, "other", 2)

@@ -7,6 +7,8 @@ from types import ModuleType
 
 import pytest
 import test_claimed_runs
+import test_listed_runs
+import test_listed_threads
 import test_removed_runs
 import test_stored_agents
 import test_stored_bundles
@@ -53,6 +55,8 @@ def _take_over(module: ModuleType) -> None:
 
 for _module in (
     test_claimed_runs,
+    test_listed_runs,
+    test_listed_threads,
     test_removed_runs,
     test_stored_agents,
     test_stored_bundles,

@@ -37,6 +37,12 @@ async def test_what_was_written_is_there_when_the_store_is_opened_again(database
         assert await store.connectors.list() == [a_connector()]
 
 
+def is_compared(name: str | None, kind: str, parents: object) -> bool:
+    """All but indexes of expressions, which cannot be read back: `test_listed_runs.py` sees them used."""
+    return kind != "index" or name not in ("ix_runs_longest", "ix_runs_costliest")
+
+
+@pytest.mark.filterwarnings("ignore:Skipped unsupported reflection of expression-based index")
 def test_the_migrations_make_exactly_the_tables_that_the_code_knows(database_url: str) -> None:
     location = DatabaseLocation.of(database_url)
     if location.is_sqlite:
@@ -44,7 +50,7 @@ def test_the_migrations_make_exactly_the_tables_that_the_code_knows(database_url
     migrate(location, busy_timeout=1)
     engine = create_engine(location.blocking_url)
     with engine.connect() as connection:
-        options = {"compare_type": True, "version_table": VERSION_TABLE}
+        options = {"compare_type": True, "version_table": VERSION_TABLE, "include_name": is_compared}
         assert compare_metadata(MigrationContext.configure(connection, opts=options), metadata) == []
     engine.dispose()
 

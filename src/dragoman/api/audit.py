@@ -8,6 +8,7 @@ from pydantic import AwareDatetime
 from starlette.responses import Response
 
 from dragoman.api.requests import PROBLEMS, TheHub
+from dragoman.hub.audit import AuditSort
 from dragoman.web.encoding import encode, json_response
 from dragoman.web.shape import Shape
 
@@ -71,8 +72,9 @@ async def list_entries(
     after: After = 0,
     limit: Limit = 100,
     workspace: Workspace = None,
+    sort: AuditSort = "newest",
 ) -> Response:
-    """Newest first; `after` the entry of that number come older ones. Members see their own.
+    """`after` the entry of that number come those that follow it in the order. Members see their own.
 
     `q` are words of what it was done to, of the action, the outcome or the agent's name.
     """
@@ -85,6 +87,7 @@ async def list_entries(
         after=after,
         limit=limit,
         workspace=workspace,
+        sort=sort,
     )
     names = {entry.user: await hub.people.name_of(entry.workspace, entry.user) for entry in entries}
     return json_response({"entries": entries, "names": names})

@@ -84,9 +84,13 @@ class RunShape(Shape):
 
 
 class RunsShape(Shape):
-    """`next_before` is what to give as `before` for older ones; null: there are no more."""
+    """`next` is what to give as `after` for the page that follows; null: there is none.
+
+    `next_before` is the same as a time, to give as `before` to a list by time.
+    """
 
     runs: list[RunShape]
+    next: str | None
     next_before: str | None
 
 
@@ -200,7 +204,8 @@ def runs_view(runs: Sequence[Run], limit: int) -> RunsShape:
     has_more = len(runs) == limit
     # With Z and not +00:00: a plus sign in an address is a space.
     oldest = runs[-1].created_at.isoformat().replace("+00:00", "Z") if has_more else None
-    return RunsShape(runs=[_in_list(run) for run in runs], next_before=oldest)
+    last = runs[-1].id if has_more else None
+    return RunsShape(runs=[_in_list(run) for run in runs], next=last, next_before=oldest)
 
 
 def _in_list(run: Run) -> RunShape:

@@ -23,7 +23,7 @@ from dragoman.api.run_shapes import (
     timeline_view,
 )
 from dragoman.hub.runs import unknown_user
-from dragoman.run import RunStatus
+from dragoman.run import RunSort, RunStatus
 from dragoman.web.encoding import json_response
 from dragoman.web.guard import CREDENTIAL, Credential
 from dragoman.web.problems import InvalidRequest
@@ -67,9 +67,14 @@ async def list_runs(
     user: Annotated[
         str | None, Query(max_length=200, description="for admins: one of the workspace, or `*` for all")
     ] = None,
+    sort: RunSort = "newest",
+    after: Annotated[str | None, Query(max_length=200, description="`next` of the page before")] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
 ) -> Response:
-    """One's own, newest first; long texts are cut here. Those of others take a key with the scope `admin`."""
+    """One's own; long texts are cut here. Those of others take a key with the scope `admin`.
+
+    Sorted by `longest`, those that have not ended come last.
+    """
     if user is not None and not _may_oversee(request):
         raise unknown_user(user)
     runs = await hub.runs.list(
@@ -80,6 +85,8 @@ async def list_runs(
         before=_utc(before),
         query=q,
         user=user,
+        sort=sort,
+        after=after,
         limit=limit,
     )
     return json_response(runs_view(runs, limit))

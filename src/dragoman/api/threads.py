@@ -17,7 +17,7 @@ from dragoman.hub import BoundHub
 from dragoman.hub.preferences import PreferencesView
 from dragoman.hub.thread_tools import ThreadTools, Why
 from dragoman.hub.threads import ThreadView, cursor_of
-from dragoman.people import Preferences, UserLimits
+from dragoman.people import Preferences, ThreadSort, UserLimits
 from dragoman.web.encoding import json_response
 from dragoman.web.shape import Shape
 
@@ -159,11 +159,12 @@ _PREFERENCES: dict[int | str, dict[str, Any]] = {200: {"model": PreferencesShape
 async def list_threads(
     hub: TheHub,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-    after: Annotated[str | None, Query(max_length=300, description="`next` of the page before")] = None,
+    after: Annotated[str | None, Query(max_length=500, description="`next` of the page before")] = None,
     q: Annotated[str, Query(max_length=200, description="words of the title or of a message")] = "",
+    sort: ThreadSort = "latest",
 ) -> Response:
-    """Pinned ones first, then the last changed or written in."""
-    views = await hub.threads.list(limit, after=after, query=q)
+    """Pinned ones first, then the last changed or written in, or by title."""
+    views = await hub.threads.list(limit, after=after, query=q, sort=sort)
     after = cursor_of(views[-1].thread) if len(views) == limit else None
     return json_response(ThreadsShape(threads=[thread_view(view) for view in views], next=after))
 

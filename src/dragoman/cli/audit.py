@@ -29,12 +29,13 @@ def list_entries(
     query: Annotated[
         str | None, typer.Option(help="Words of what it was done to, or of the outcome.", show_default=False)
     ] = None,
-    after: Annotated[int, typer.Option(help="Only older ones than this number.")] = 0,
+    sort: Annotated[str, typer.Option(help="newest or oldest.")] = "newest",
+    after: Annotated[int, typer.Option(help="Only those that follow the entry of this number.")] = 0,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many.")] = 30,
     workspace: Workspace = None,
     as_json: AsJson = False,
 ) -> None:
-    """List what was done, newest first. Arguments appear as their hash only.
+    """List what was done. Arguments appear as their hash only.
 
     \b
     dragoman audit list
@@ -45,6 +46,7 @@ def list_entries(
         "user": user,
         "action": action,
         "q": query,
+        "sort": sort,
         "after": after,
         "limit": limit,
         "workspace": workspace,

@@ -40,6 +40,8 @@ def list_runs(
     ] = None,
     children: Annotated[bool, typer.Option("--children", help="Also those that an agent started.")] = False,
     before: Annotated[str | None, typer.Option(help="Only those that began before this time.")] = None,
+    sort: Annotated[str, typer.Option(help="newest, longest or costliest.")] = "newest",
+    after: Annotated[str | None, typer.Option(help="Only those that follow this run in the list.")] = None,
     limit: Annotated[int, typer.Option(help="Most runs.", min=1, max=500)] = 20,
     as_json: AsJson = False,
 ) -> None:
@@ -48,20 +50,23 @@ def list_runs(
     \b
     dragoman runs list
     dragoman runs list --status failed --agent mailer
+    dragoman runs list --sort costliest --limit 5
     """
 
     def show(screen: Screen, answer: dict[str, Any]) -> None:
         if not answer["runs"]:
             return screen.note('there is no run yet: dragoman ask "…"' if not status else "there is none")
         screen.show(runs_table(answer["runs"]))
-        older = answer["next_before"]
-        return screen.note(f"older ones: dragoman runs list --before {older}") if older else None
+        last, order = answer["next"], f" --sort {sort}" if sort != "newest" else ""
+        return screen.note(f"more: dragoman runs list{order} --after {last}") if last else None
 
     asked: dict[str, Any] = {
         "thread": thread,
         "agent": agent,
         "status": status,
         "before": before,
+        "sort": sort,
+        "after": after,
         "limit": limit,
     }
     request(as_json, show, "GET", path_of("runs"), children="true" if children else None, **asked)

@@ -27,11 +27,14 @@ Id = Annotated[
 def list_threads(
     limit: Annotated[int, typer.Option(help="Most threads.", min=1, max=1000)] = 100,
     search: Annotated[str | None, typer.Option(help="Words of the title or of a message.")] = None,
+    sort: Annotated[str, typer.Option(help="latest, or title.")] = "latest",
     as_json: AsJson = False,
 ) -> None:
-    """List your threads: pinned ones first, then the last changed or written in."""
+    """List your threads: pinned ones first, then the last changed or written in, or by title."""
     none = "nothing is found" if search else "there is no thread yet: dragoman threads create"
-    request(as_json, rows(_table, "threads", none), "GET", path_of("threads"), limit=limit, q=search)
+    request(
+        as_json, rows(_table, "threads", none), "GET", path_of("threads"), limit=limit, q=search, sort=sort
+    )
 
 
 @app.command("create")

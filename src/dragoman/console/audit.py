@@ -67,8 +67,9 @@ async def export(request: Request) -> Response:
 
 async def _listed(request: Request) -> dict[str, Any]:
     asked, hub = request.query_params, hub_of(request)
-    chosen = {name: asked.get(name, "").strip() for name in ("q", "user", "action", "since", "until")}
+    chosen = {name: asked.get(name, "").strip() for name in ("q", "user", "action", "since", "until", "sort")}
     after = asked.get("after", "0")
+    sort = "oldest" if chosen["sort"] == "oldest" else "newest"
     entries = await hub.audit.list(
         user=chosen["user"] or None,
         action=chosen["action"] or None,
@@ -77,6 +78,7 @@ async def _listed(request: Request) -> dict[str, Any]:
         query=chosen["q"][:200],
         after=int(after) if after.isdigit() and len(after) < 10 else 0,
         limit=_A_PAGE + 1,
+        sort=sort,
     )
     shown = entries[:_A_PAGE]
     return {
@@ -85,7 +87,8 @@ async def _listed(request: Request) -> dict[str, Any]:
         "chosen": chosen,
         "pretty": pretty,
         "is_first": after == "0",
-        "older": shown[-1].number if len(entries) > _A_PAGE else None,
+        "sort": sort,
+        "next": shown[-1].number if len(entries) > _A_PAGE else None,
     }
 
 

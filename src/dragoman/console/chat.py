@@ -30,7 +30,7 @@ from dragoman.console.chat_questions import (
 from dragoman.console.many_at_once import do_to_many, told_of_many
 from dragoman.console.pages import event_stream, hub_of, pages_of
 from dragoman.console.submitted_form import filled
-from dragoman.console.thread_list import page_of
+from dragoman.console.thread_list import SORTS, keep_sort, page_of
 from dragoman.console.transcript import ChatTurn, copied_turns, pretty, turn_of
 from dragoman.errors import InvalidArguments, NotFound
 from dragoman.hub import BoundHub
@@ -69,10 +69,15 @@ async def show_chat(request: Request) -> Response:
 async def list_threads(request: Request) -> Response:
     """The next ones, or those that were searched for."""
     asked = request.query_params
-    page = await page_of(hub_of(request), after=asked.get("after"), query=asked.get("q", "")[:200])
-    return pages_of(request).part(
-        request, "chat/threads.html", page=page, id=asked.get("open", ""), heading=asked.get("heading", "")
+    response = pages_of(request).part(
+        request,
+        "chat/threads.html",
+        page=await page_of(request),
+        id=asked.get("open", ""),
+        heading=asked.get("heading", ""),
     )
+    keep_sort(request, response)
+    return response
 
 
 async def list_agents(request: Request) -> Response:
@@ -357,7 +362,8 @@ async def _page(request: Request, thread: ThreadView | None) -> Response:
         "chat.html",
         title=(thread.thread.title or "Untitled chat") if thread else "New chat",
         thread=thread,
-        page=await page_of(hub),
+        page=await page_of(request),
+        thread_sorts=SORTS,
         turns=turns,
         more=more,
         position=_position(turns),

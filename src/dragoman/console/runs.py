@@ -20,7 +20,7 @@ from dragoman.console.waterfall import entry_of, waterfall_of
 from dragoman.errors import Conflict, InvalidArguments, NotFound
 from dragoman.hub import BoundHub
 from dragoman.hub.runs import unknown_user
-from dragoman.run import Run, RunEvent, RunStatus, RunUsage
+from dragoman.run import Run, RunEvent, RunSort, RunStatus, RunUsage
 
 if TYPE_CHECKING:
     from dragoman.runs.timeline import Timeline
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _A_PAGE = 50
 _MOST_EVENTS = 500
 _OTHERS = 30
+SORTS: Mapping[RunSort, str] = {"newest": "Newest", "longest": "Longest", "costliest": "Highest cost"}
+_BY_NAME: Mapping[str, RunSort] = {one: one for one in SORTS}
 _STATUSES: tuple[RunStatus, ...] = get_args(RunStatus)
 
 
@@ -189,17 +191,21 @@ async def _listed(request: Request) -> dict[str, Any]:
     status = asked.get("status") or None
     if status is not None and status not in _STATUSES:
         raise InvalidArguments(f"{status[:40]!r} is no status of a run", hint="choose one of the list")
-    chosen = {name: asked.get(name, "") for name in ("q", "status", "agent", "thread", "children", "user")}
+    chosen = {
+        name: asked.get(name, "") for name in ("q", "status", "agent", "thread", "children", "user", "sort")
+    }
     if chosen["user"] and not has_scope(request, "admin"):
         raise unknown_user(chosen["user"])
+    sort = _BY_NAME.get(chosen["sort"], _BY_NAME["newest"])
     runs = await hub_of(request).runs.list(
         status=status,
         agent=chosen["agent"] or None,
         thread=chosen["thread"] or None,
         roots_only=not chosen["children"],
-        before=_moment(asked.get("before", "")),
         query=chosen["q"][:200],
         user=chosen["user"] or None,
+        sort=sort,
+        after=asked.get("after") or None,
         limit=_A_PAGE + 1,
     )
     shown, hub = runs[:_A_PAGE], hub_of(request)
@@ -211,8 +217,10 @@ async def _listed(request: Request) -> dict[str, Any]:
         "milliseconds": milliseconds,
         "own": hub.caller.user,
         "chosen": chosen,
-        "is_first": not asked.get("before"),
-        "older": shown[-1].created_at.isoformat() if len(runs) > _A_PAGE else None,
+        "sort": sort,
+        "sorts": SORTS,
+        "is_first": not asked.get("after"),
+        "next": shown[-1].id if len(runs) > _A_PAGE else None,
     }
 
 
@@ -288,14 +296,6 @@ def pretty(value: Any) -> str:
 
 def _plain(event: RunEvent) -> str:
     return json.dumps(dict(event.data), ensure_ascii=False, default=str)
-
-
-def _moment(text: str) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(text) if text else None
-        return found.astimezone(UTC) if found else None
-    except (ValueError, OverflowError):
-        raise InvalidArguments("there is no such time", hint="use the page's own links") from None
 
 
 routes = [

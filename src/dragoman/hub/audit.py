@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Literal
 
 from dragoman.errors import Denied, NotFound
 from dragoman.hub import user_rights
@@ -13,6 +14,7 @@ from dragoman.store.protocols import AuditStore
 from dragoman.store.records import AuditEntry
 
 _PAGE = 500
+AuditSort = Literal["newest", "oldest"]
 
 
 class Audit(BoundService):
@@ -31,8 +33,9 @@ class Audit(BoundService):
         after: int = 0,
         limit: int = 100,
         workspace: str | None = None,
+        sort: AuditSort = "newest",
     ) -> Sequence[AuditEntry]:
-        """Newest first; `after` the entry of that number come older ones. `until` is not included.
+        """`after` the entry of that number come those that follow it in the order. `until` is not included.
 
         `query` are words of what it was done to, of the action, the outcome or the agent's name.
         """
@@ -47,7 +50,7 @@ class Audit(BoundService):
             since=since,
             until=until,
             words=" ".join(query.split()),
-            newest_first=True,
+            newest_first=sort == "newest",
         )
 
     async def export(

@@ -13,7 +13,7 @@ from dragoman.errors import Conflict, Denied, InvalidArguments, NotFound
 from dragoman.events import Event
 from dragoman.hints import told
 from dragoman.hub.bound import BoundService
-from dragoman.run import Message, Question, Run, RunEvent, RunStatus, Step
+from dragoman.run import Message, Question, Run, RunEvent, RunSort, RunStatus, Step
 from dragoman.run_progress import table_in
 from dragoman.runs.run_endings import never_began
 from dragoman.scope import Caller
@@ -59,17 +59,24 @@ class Runs(BoundService):
         query: str = "",
         user: str | None = None,
         among: int | None = None,
+        sort: RunSort = "newest",
+        after: str | None = None,
         limit: int = 50,
     ) -> Sequence[Run]:
-        """The caller's own, newest first; `query` are words of the request.
+        """The caller's own; `query` are words of the request.
 
-        `among`: these words are looked for in no more than so many, the newest. Admins may name a `user` of
-        their workspace by id or name, or "*" for everybody.
+        `among`: these words are looked for in no more than so many, the first ones. Admins may name a `user`
+        of their workspace by id or name, or "*" for everybody. `after`: those that follow this run in the
+        same list. Sorted by what they took, those that have not ended come last.
         """
-        caller = self._caller
+        caller, whose = self._caller, await self._whose(user)
+        if after is not None:
+            last = await self._runtime.store.runs.find(caller.workspace, after)
+            if last is None or whose not in (None, last.user):
+                raise InvalidArguments("after is the last run of a page", hint="begin again without it")
         return await self._runtime.store.runs.list(
             caller.workspace,
-            await self._whose(user),
+            whose,
             thread=thread,
             agent=agent,
             status=status,
@@ -77,6 +84,8 @@ class Runs(BoundService):
             before=before,
             words=" ".join(query.split()),
             among=among,
+            sort=sort,
+            after=after,
             limit=limit,
         )
 

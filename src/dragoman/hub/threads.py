@@ -22,13 +22,13 @@ from dragoman.hub.bundles import check_clear, chosen_source, visible_sources
 from dragoman.hub.connectors import Connectors
 from dragoman.hub.thread_tools import ThreadTools, ThreadToolsQuery, tools_of
 from dragoman.identity.directory import Person
-from dragoman.people import Thread, ThreadPosition
+from dragoman.people import Thread, ThreadPosition, ThreadSort
 from dragoman.run import COPIED
 from dragoman.scope import BUNDLE
 from dragoman.tool import Tool
 
 _Key = tuple[str, str, str]
-_CURSOR = re.compile(r"([pu])\.(\d{1,18})\.(.{1,200})")
+_CURSOR = re.compile(r"([pu])\.(\d{1,18})\.(\d{1,3})\.(.{1,400})", re.DOTALL)
 _LONGEST_UNDO = 24 * 3600.0
 _PAGE = 500
 _MOST_LOOKED_AT = 50
@@ -58,20 +58,26 @@ class Threads(BoundService):
     __slots__ = ()
 
     async def list(
-        self, limit: int = 100, *, after: str | None = None, query: str = ""
+        self, limit: int = 100, *, after: str | None = None, query: str = "", sort: ThreadSort = "latest"
     ) -> Sequence[ThreadView]:
-        """Pinned ones first, then the last changed or written in.
+        """Pinned ones first, then the last changed or written in, or by title.
 
         `after` is the `cursor` of the last one of the page before. `query` are words of the title or of a
         message.
         """
-        threads = await self.listed(limit, after=after, query=query)
+        threads = await self.listed(limit, after=after, query=query, sort=sort)
         person = await self._runtime.directory.of(self._caller)
         seen = {one.slug: one for one in self._runtime.registry.list(self._caller)} if threads else {}
         return [self._view_of(thread, person, seen) for thread in threads]
 
     async def listed(
-        self, limit: int = 100, *, after: str | None = None, query: str = "", among: int | None = None
+        self,
+        limit: int = 100,
+        *,
+        after: str | None = None,
+        query: str = "",
+        among: int | None = None,
+        sort: ThreadSort = "latest",
     ) -> Sequence[Thread]:
         """The same threads without what is active in them.
 
@@ -85,6 +91,7 @@ class Threads(BoundService):
             after=None if after is None else _position(after),
             words=" ".join(query.split()),
             among=among,
+            sort=sort,
         )
 
     async def create(
@@ -358,9 +365,10 @@ class Threads(BoundService):
 
 
 def cursor_of(thread: Thread) -> str:
-    """Where the page after this thread begins."""
-    pinned, updated_at, name = thread.position
-    return f"{'p' if pinned else 'u'}.{int(updated_at.timestamp() * 1_000_000)}.{name}"
+    """Where the page after this thread begins, however they are sorted."""
+    pinned, updated_at, name, title = thread.position
+    moment = int(updated_at.timestamp() * 1_000_000)
+    return f"{'p' if pinned else 'u'}.{moment}.{len(name)}.{name}{title}"
 
 
 def _position(cursor: str) -> ThreadPosition:
@@ -368,7 +376,8 @@ def _position(cursor: str) -> ThreadPosition:
     if found is None:
         raise InvalidArguments("after is the cursor of a page", hint="begin again without it")
     moment = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=int(found[2]))
-    return (found[1] == "p", moment, found[3])
+    length = int(found[3])
+    return ThreadPosition(found[1] == "p", moment, found[4][:length], found[4][length:])
 
 
 def _as_starter(tool: Tool) -> int:

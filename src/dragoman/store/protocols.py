@@ -31,9 +31,9 @@ from dragoman.agent import Agent, AgentNumbers
 from dragoman.bundle import Bundle
 from dragoman.connector import Connector
 from dragoman.errors import InvalidConfig
-from dragoman.people import ApiKey, Thread, ThreadPosition, User, Workspace
+from dragoman.people import ApiKey, Thread, ThreadPosition, ThreadSort, User, Workspace
 from dragoman.recipe import Recipe
-from dragoman.run import Message, Question, Run, RunEvent, RunStatus, Step
+from dragoman.run import Message, Question, Run, RunEvent, RunSort, RunStatus, Step
 from dragoman.store.clock import Clock
 from dragoman.store.records import (
     AcceptedRun,
@@ -212,8 +212,11 @@ class ThreadStore(Protocol):
         after: ThreadPosition | None = None,
         words: str = "",
         among: int | None = None,
+        sort: ThreadSort = "latest",
     ) -> Sequence[Thread]:
-        """Pinned ones first, then by the last message or change; those that will be removed are left out.
+        """Pinned ones first, then by the last message or change, or by title, in any case.
+
+        Those that will be removed are left out.
 
         `words` are in the title or in a message, in capital letters or not. `among`: messages are looked
         through of no more than so many threads, the first ones.
@@ -279,11 +282,15 @@ class RunStore(Protocol):
         before: datetime | None = None,
         words: str = "",
         among: int | None = None,
+        sort: RunSort = "newest",
+        after: str | None = None,
         limit: int = 100,
     ) -> Sequence[Run]:
-        """Newest first; `before` is a time of creation. `words` are in the request, in any case.
+        """`before` is a time of creation. `words` are in the request, in any case.
 
-        `among`: they are looked for in no more than so many, the newest.
+        `among`: they are looked for in no more than so many, the first ones. What is alike in what they are
+        sorted by is newest first, and what has not ended is the shortest. `after`: those that follow this
+        run; none when it is gone.
         """
 
     async def family(self, workspace: str, root: str) -> Sequence[Run]:

@@ -5,14 +5,15 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import FromClause, Select, bindparam, insert, select
+from sqlalchemy import ColumnElement, FromClause, Select, bindparam, false, insert, literal, select
 
 from dragoman.errors import NotFound
-from dragoman.run import FINISHED, Run, RunStatus
+from dragoman.run import FINISHED, Run, RunSort, RunStatus
 from dragoman.store import tables
 from dragoman.store.records import AcceptedRun, NewRun
 from dragoman.store.run_claims import SqlRunClaims, with_turn
 from dragoman.store.run_families import is_root, lock_families, remove_families, row_of, run_of
+from dragoman.store.run_figures import FIGURES
 from dragoman.store.run_journal import SqlRunJournal
 from dragoman.store.run_questions import SqlRunQuestions
 from dragoman.store.threads import add_messages, place_of, wait_for_threads
@@ -23,6 +24,11 @@ _NEW = insert(_rows)
 _FOUND = select(_rows).where(
     _rows.c.workspace == bindparam("of_workspace"), _rows.c.id == bindparam("of_run")
 )
+
+
+def _order(rows: FromClause, sort: RunSort) -> Sequence[ColumnElement[Any]]:
+    newest = () if sort == "newest" else (rows.c.created_at.desc(),)
+    return (FIGURES[sort](rows).desc(), *newest, rows.c.id)
 
 
 class SqlRuns(SqlRunJournal, SqlRunClaims, SqlRunQuestions):
@@ -67,6 +73,8 @@ class SqlRuns(SqlRunJournal, SqlRunClaims, SqlRunQuestions):
         before: datetime | None = None,
         words: str = "",
         among: int | None = None,
+        sort: RunSort = "newest",
+        after: str | None = None,
         limit: int = 100,
     ) -> Sequence[Run]:
         wanted = {"user": user, "thread": thread, "agent": agent, "status": status}
@@ -76,13 +84,15 @@ class SqlRuns(SqlRunJournal, SqlRunClaims, SqlRunQuestions):
             query = query.where(is_root)
         if before is not None:
             query = query.where(_rows.c.created_at < before)
+        if after is not None:
+            query = query.where(await self._is_behind(workspace, after, sort))
         rows: FromClause = _rows
         if words and among is not None:
-            rows = query.order_by(_rows.c.created_at.desc(), _rows.c.id).limit(among).subquery()
+            rows = query.order_by(*_order(rows, sort)).limit(among).subquery()
             query = select(rows)
         if words:
             query = query.where(rows.c.request.icontains(words, autoescape=True))
-        return await self._runs(query.order_by(rows.c.created_at.desc(), rows.c.id).limit(limit))
+        return await self._runs(query.order_by(*_order(rows, sort)).limit(limit))
 
     async def family(self, workspace: str, root: str) -> Sequence[Run]:
         query = select(_rows).filter_by(workspace=workspace, root=root)
@@ -108,6 +118,18 @@ class SqlRuns(SqlRunJournal, SqlRunClaims, SqlRunQuestions):
         is_old = _rows.c.status.in_(sorted(FINISHED)) & (_rows.c.finished_at < before)
         async with self._database.write_much() as connection:
             return await remove_families(connection, is_old)
+
+    async def _is_behind(self, workspace: str, run: str, sort: RunSort) -> ColumnElement[bool]:
+        """Of runs that come after this one."""
+        figure, time, name = FIGURES[sort](_rows), _rows.c.created_at, _rows.c.id
+        place = select(figure.label("figure"), time).where(_rows.c.workspace == workspace, name == run)
+        here = await self._database.row(place)
+        if here is None:
+            return false()
+        value, then = literal(here["figure"], figure.type), literal(here["created_at"], time.type)
+        is_older = (time < then) | ((time == then) & (name > run))
+        # The first condition says nothing more: it is where a database begins to read its index.
+        return (figure <= value) & ((figure < value) | ((figure == value) & is_older))
 
     async def _runs(
         self, query: Select[*tuple[Any, ...]], facts: Mapping[str, Any] | None = None

@@ -27,7 +27,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from dragoman.people import Thread, ThreadPosition
+from dragoman.people import Thread, ThreadPosition, ThreadSort
 from dragoman.run import Message
 from dragoman.store import tables
 from dragoman.store.changes import change_of, note
@@ -74,20 +74,19 @@ class SqlThreads(SqlAggregate):
         after: ThreadPosition | None = None,
         words: str = "",
         among: int | None = None,
+        sort: ThreadSort = "latest",
     ) -> Sequence[Thread]:
+        latest = (_rows.c.updated_at.desc(), _rows.c.id.desc())
+        order = latest if sort == "latest" else (func.lower(_rows.c.title), *latest)
         query = (
             select(_rows)
             .filter_by(workspace=workspace, user=user, remove_at=None)
-            .order_by(_rows.c.pinned.desc(), _rows.c.updated_at.desc(), _rows.c.id.desc())
+            .order_by(_rows.c.pinned.desc(), *order)
             .limit(limit)
         )
         if after is not None:
-            pinned, updated_at, thread = after
-            place = tuple_(_rows.c.updated_at, _rows.c.id) < tuple_(
-                literal(updated_at, UtcDateTime), literal(thread)
-            )
-            is_behind = (_rows.c.pinned == pinned) & place
-            query = query.where(is_behind | _rows.c.pinned.is_(False) if pinned else is_behind)
+            is_behind = (_rows.c.pinned == after.pinned) & _follows(after, sort)
+            query = query.where(is_behind | _rows.c.pinned.is_(False) if after.pinned else is_behind)
         if words:
             said = exists().where(
                 _messages.c.workspace == _rows.c.workspace,
@@ -194,6 +193,17 @@ class SqlThreads(SqlAggregate):
             _rows.c.id == _loaded.c.thread,
         )
         await self._database.remove_much(delete(_loaded).where(_loaded.c.loaded_at < before, ~is_written))
+
+
+def _follows(place: ThreadPosition, sort: ThreadSort) -> ColumnElement[bool]:
+    """Of threads that come after this place, pinned or not."""
+    here = tuple_(literal(place.updated_at, UtcDateTime), literal(place.id))
+    is_earlier = tuple_(_rows.c.updated_at, _rows.c.id) < here
+    if sort == "latest":
+        return is_earlier
+    # What is alike in any case is for the database to say, which sorts them.
+    title, last = func.lower(_rows.c.title), func.lower(literal(place.title, _rows.c.title.type))
+    return (title > last) | ((title == last) & is_earlier)
 
 
 def _said_in(words: str, threads: FromClause) -> Select[str]:

@@ -511,7 +511,11 @@ CREATE TABLE runs (
     CONSTRAINT pk_runs PRIMARY KEY (workspace, id)
 );
 
+CREATE INDEX ix_runs_costliest ON runs (workspace, coalesce(json_extract("usage", '$.cost'), 0), created_at, user);
+
 CREATE INDEX ix_runs_finished_at ON runs (finished_at);
+
+CREATE INDEX ix_runs_longest ON runs (workspace, coalesce((julianday(finished_at) - julianday(started_at)) * 86400, -1), created_at, user);
 
 CREATE INDEX ix_runs_status_lease_until ON runs (status, lease_until);
 
