@@ -40,6 +40,7 @@ INTEGRATIONS = (
     ("pydantic_ai", "HubToolset"),
     ("langchain", "langchain_tools"),
 )
+EVENTS = "text/event-stream"
 SNAPSHOTS = ROOT / "tests" / "contract" / "snapshots"
 
 
@@ -97,12 +98,13 @@ def options_of(command: Any) -> str:
             continue
         names = " ".join(f"`{name}`" for name in (*one.opts, *one.secondary_opts))
         if one.param_type_name == "argument":
-            names = f"`{(one.metavar or one.name).strip('[]{}').removesuffix('...').upper()}`"
+            name = (one.metavar or one.name).upper().rstrip(".…")
+            names = f"`{name[1:-1] if name[0] in '[{' else name}`"
         value = "" if getattr(one, "is_flag", False) or one.param_type_name == "argument" else value_of(one)
         default = one.default if one.default not in (None, False, "", (), []) else ""
-        notes = (one.help or "") + (" Required." if one.required else "")
+        notes = with_need(one.help or "", one.required)
         rows.append([names, value, notes, f"`{default}`" if default and not callable(default) else ""])
-    return table(["", "value", "", "default"], rows)
+    return table(["name", "value", "meaning", "default"], rows)
 
 
 def value_of(option: Any) -> str:
@@ -141,21 +143,34 @@ def operation_text(method: str, path: str, operation: dict[str, Any]) -> str:
     text = f"\n### {method} {path}\n\n{operation['summary'].capitalize()}."
     text += f" {operation['description']}\n" if operation.get("description") else "\n"
     rows = [
-        [f"`{one['name']}`", one["in"], kind_of(one["schema"]), one.get("description") or "", needed(one)]
+        [
+            f"`{one['name']}`",
+            one["in"],
+            kind_of(one["schema"]),
+            with_need(one.get("description") or "", one.get("required", False)),
+        ]
         for one in operation.get("parameters", ())
     ]
     rows += list(body_rows(operation.get("requestBody")))
-    text += table(["field", "in", "value", "", ""], rows)
+    text += table(["field", "in", "value", "meaning"], rows)
     answers = [
-        f"`{status}` {kind_of(schema_of(answer)) if schema_of(answer) else ''}".strip()
+        f"`{status}` {answer_of(answer)}".strip()
         for status, answer in operation["responses"].items()
         if status.startswith("2")
     ]
     return f"{text}\nAnswers {' or '.join(answers)}.\n"
 
 
-def needed(facts: dict[str, Any]) -> str:
-    return "required" if facts.get("required") else ""
+def with_need(meaning: str, is_required: bool) -> str:
+    sentence = f"{meaning}{'' if not meaning or meaning.endswith(('.', ':')) else '.'} Required."
+    return sentence.strip() if is_required else meaning
+
+
+def answer_of(answer: dict[str, Any]) -> str:
+    """By which shape, and whether it is, or can be, a stream."""
+    kind = kind_of(schema) if (schema := schema_of(answer)) else ""
+    events = "server-sent events" if EVENTS in answer.get("content", {}) else ""
+    return " or ".join(word for word in (kind, events) if word)
 
 
 def schema_of(body: dict[str, Any]) -> dict[str, Any] | None:
@@ -176,9 +191,9 @@ def body_rows(body: dict[str, Any] | None) -> Iterator[list[str]]:
         return
     schema = resolved(schema)
     for name, field in schema.get("properties", {}).items():
-        is_needed = name in schema.get("required", ())
         meaning = field.get("description") or resolved(field).get("description") or ""
-        yield [f"`{name}`", "body", kind_of(field), meaning, "required" if is_needed else ""]
+        is_needed = name in schema.get("required", ())
+        yield [f"`{name}`", "body", kind_of(field), with_need(meaning, is_needed)]
 
 
 def kind_of(schema: dict[str, Any]) -> str:

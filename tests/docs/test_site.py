@@ -127,6 +127,18 @@ def test_every_command_and_every_option_is_told(site: Path) -> None:
         assert not missing, (path, missing)
 
     look(get_command(app), "dragoman")
+    names = re.findall(r"^\| `([^`]+)`", page, re.MULTILINE)
+    assert [name for name in names if name.count("[") != name.count("]") or name.endswith(("…", "."))] == []
+
+
+def test_every_column_of_a_table_says_what_it_is(site: Path) -> None:
+    nameless = {
+        page.name: row
+        for page in (site / "reference").glob("*.md")
+        for row in re.findall(r"^(\|.*\|)\n\|(?: ?-+ ?\|)+$", page.read_text(encoding="utf-8"), re.MULTILINE)
+        if not all(cell.strip() for cell in row.strip("|").split("|"))
+    }
+    assert nameless == {}
 
 
 def options_of(command: Any) -> set[str]:
