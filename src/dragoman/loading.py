@@ -11,6 +11,8 @@ from importlib import import_module
 from threading import RLock
 from typing import Any, TypeVar
 
+from dragoman import collector
+
 _Made = TypeVar("_Made")
 ONE_AT_A_TIME = RLock()
 
@@ -43,7 +45,8 @@ async def beside(load: Callable[[], _Made]) -> _Made:
 
 def _alone(load: Callable[[], _Made]) -> _Made:
     with ONE_AT_A_TIME:
-        made = load()
+        with collector.paused():
+            made = load()
         if gc.get_freeze_count():
             gc.freeze()  # a process that lets the collector pass over its modules does so with these, too
         return made

@@ -5,12 +5,13 @@ something compressed says nothing of what it becomes.
 """
 
 import asyncio
-import gc
 import json
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any
 
 import orjson
+
+from dragoman import collector
 
 if TYPE_CHECKING:
     import aiohttp
@@ -72,17 +73,9 @@ def parse_json(data: bytes) -> Any:
 
 
 def _load_large(data: bytes) -> Any:
-    """Without the garbage collector: it would walk again and again through what is just being made.
-
-    What is parsed holds no cycles, and the walks take three quarters of the time.
-    """
-    if not gc.isenabled():
+    """What is parsed holds no cycles, and to look for some takes three quarters of the time."""
+    with collector.paused():
         return orjson.loads(data)
-    gc.disable()
-    try:
-        return orjson.loads(data)
-    finally:
-        gc.enable()
 
 
 def parse_lenient_json(data: bytes) -> Any:

@@ -12,4 +12,7 @@ def main() -> None:
     gc.set_threshold(20_000, 5, 10)
     from dragoman.cli.root import main as run
 
-    run()
+    try:
+        run()
+    finally:
+        gc.freeze()  # to look through all of it once more before the end is a third of a short command

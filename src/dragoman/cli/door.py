@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import quote, urlencode, urlsplit
 
+from dragoman import collector
 from dragoman.errors import DragomanError, InvalidConfig, Unauthenticated, Unreachable
 from dragoman.settings import Settings
 
@@ -93,7 +94,8 @@ def open_door(settings: Settings) -> Generator[Door]:
         yield HttpDoor(service)
     else:
         # The whole stack: only here, so that a command to a service starts at once.
-        from dragoman.cli.in_process import open_in_process
+        with collector.paused():
+            from dragoman.cli.in_process import open_in_process
 
         with open_in_process(settings) as door:
             yield door
