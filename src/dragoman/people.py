@@ -25,6 +25,8 @@ _Whole = Annotated[int, Field(ge=0, le=_MOST)]
 _Money = Annotated[float, Field(ge=0, le=_MOST, allow_inf_nan=False)]
 
 
+RETENTION = "Retention"
+_Days = Annotated[int, Field(ge=1, le=36_500)]
 _Capabilities = Annotated[frozenset[Capability], Field(max_length=1000)]
 
 
@@ -152,6 +154,34 @@ class Workspace:
             "admin",
             label="Model",
             example="openai:gpt-5",
+        ),
+    ] = None
+    keep_chats_days: Annotated[
+        _Days | None,
+        Setting(
+            "Days after the last message when a chat that is not pinned is deleted; unset: never.",
+            RETENTION,
+            "admin",
+            label="Chats and runs",
+            example="90",
+        ),
+    ] = None
+    keep_calls_days: Annotated[
+        _Days | None,
+        Setting(
+            "Days that records of its calls are kept, if less than in the whole installation.",
+            RETENTION,
+            "admin",
+            label="Records of calls",
+        ),
+    ] = None
+    keep_results_days: Annotated[
+        _Days | None,
+        Setting(
+            "Days that large results and files are kept, if less than in the whole installation.",
+            RETENTION,
+            "admin",
+            label="Large results and files",
         ),
     ] = None
     limits: Annotated[UserLimits, Setting("Limits of each of its users.", LIMITS, "admin")] = UserLimits()

@@ -79,6 +79,7 @@ def _behind(thread: str, run: str) -> dict[str, str]:
         "log_calls": "/log/calls",
         "settings_models": "/settings?tab=models",
         "settings_workspace": "/settings?tab=workspace",
+        "settings_retention": "/settings?tab=retention",
         "settings_installation": "/settings?tab=installation",
         "fault": "/runs/none",
     }

@@ -271,6 +271,11 @@ async def test_the_operator_makes_and_removes_workspaces(open_console: OpenConso
         await page.get_by_role("button", name="Add", exact=True).click()
         await expect(page.get_by_role("cell", name="acme", exact=True)).to_be_visible()
         await _peopled(page)
+        await page.goto(console.url + "/settings?tab=retention")
+        await page.get_by_label("Chats and runs").fill("90")
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.get_by_text("90 days after the last message")).to_be_visible()
+        assert (await console.hub.people.get_workspace("local")).keep_chats_days == 90
         await page.goto(console.url + "/settings?tab=workspace")
         await page.get_by_role("button", name="Remove acme").click()
         await agree(page)

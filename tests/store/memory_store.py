@@ -494,6 +494,18 @@ class MemoryThreads(Aggregate):
     async def list_due(self, now: datetime) -> Sequence[Thread]:
         return [one for one in self._tables.threads.values() if one.remove_at and one.remove_at <= now]
 
+    async def list_idle(self, workspace: str, before: datetime, limit: int) -> Sequence[Thread]:
+        works = {(run.user, run.thread) for run in self._tables.runs.values() if not run.is_finished}
+        idle = [
+            one
+            for one in self._tables.threads.values()
+            if one.workspace == workspace
+            and not one.pinned
+            and one.updated_at < before
+            and (one.user, one.id) not in works
+        ]
+        return sorted(idle, key=lambda one: (one.updated_at, one.id))[:limit]
+
     async def find(self, workspace: str, user: str, thread: str) -> Thread | None:
         return self._tables.threads.get((workspace, user, thread))
 
@@ -735,9 +747,14 @@ class MemoryRuns(Aggregate):
     async def cancels(self, worker: str) -> frozenset[str]:
         return frozenset(run.id for run in self._held(worker, None) if run.cancel_asked)
 
-    async def forget(self, before: datetime) -> int:
+    async def forget(self, workspace: str, before: datetime) -> int:
         return self._tables.remove_families(
-            lambda run: run.is_finished and run.finished_at is not None and run.finished_at < before
+            lambda run: (
+                (run.workspace, run.thread) == (workspace, "")
+                and run.is_finished
+                and run.finished_at is not None
+                and run.finished_at < before
+            )
         )
 
     async def ask(self, question: Question) -> Question:
@@ -890,8 +907,11 @@ class MemoryCalls(Aggregate):
     async def count(self, workspace: str, user: str, since: datetime) -> int:
         return sum(one.started_at >= since for one in self._of(workspace, user))
 
-    async def forget(self, before: datetime) -> int:
-        return drop(self._tables.calls, lambda one: one.started_at < before)
+    async def forget(self, before: datetime, workspace: str | None = None) -> int:
+        return drop(
+            self._tables.calls,
+            lambda one: one.started_at < before and workspace in (None, one.workspace),
+        )
 
     async def keep_result(self, result: KeptResult) -> None:
         if (result.workspace, result.handle) in self._tables.results:
@@ -902,8 +922,11 @@ class MemoryCalls(Aggregate):
         found = self._tables.results.get((workspace, handle))
         return found if found and found.user == user else None
 
-    async def forget_results(self, before: datetime) -> int:
-        return drop(self._tables.results, lambda one: one.created_at < before)
+    async def forget_results(self, before: datetime, workspace: str | None = None) -> int:
+        return drop(
+            self._tables.results,
+            lambda one: one.created_at < before and workspace in (None, one.workspace),
+        )
 
     def _of(self, workspace: str, user: str) -> Sequence[CallRecord]:
         return [one for one in self._tables.calls.values() if (one.workspace, one.user) == (workspace, user)]

@@ -209,17 +209,20 @@ async def test_runs_of_another_workspace_are_not_found(store: Store) -> None:
     assert not await store.runs.ask_cancel("other", "run_1")
 
 
-async def test_families_that_ended_long_ago_are_forgotten_and_messages_stay(store: Store) -> None:
-    old = a_run("run_1", thread="t1", status="done", finished_at=NOON)
+async def test_families_of_no_thread_that_ended_long_ago_are_forgotten(store: Store) -> None:
+    old = a_run("run_1", status="done", finished_at=NOON)
     recent = a_run("run_2", status="done", finished_at=LATER)
     working = a_run("run_3", created_at=NOON - timedelta(days=90))
-    await accept(store, old, a_message())
-    for run in (recent, working, a_child(old, "run_4", status="done", finished_at=NOON)):
+    said = a_run("run_5", thread="t1", status="done", finished_at=NOON)
+    await accept(store, said, a_message())
+    others = a_run("run_6", workspace="other", status="done", finished_at=NOON)
+    for run in (old, recent, working, others, a_child(old, "run_4", status="done", finished_at=NOON)):
         await accept(store, run)
     steps = [a_step(old), a_step(a_child(old, "run_4")), a_step(recent)]
     await store.runs.write(JournalBatch(steps=steps, events=[an_event(old, 1)]))
-    assert await store.runs.forget(LATER) == 1
-    assert {run.id for run in await store.runs.list("local")} == {"run_2", "run_3"}
+    assert await store.runs.forget("local", LATER) == 1
+    assert {run.id for run in await store.runs.list("local")} == {"run_2", "run_3", "run_5"}
+    assert len(await store.runs.list("other")) == 1
     assert await store.runs.steps("local", "run_1") == []
     assert await store.runs.steps("local", "run_4") == []
     assert await store.runs.events("local", "run_1") == []

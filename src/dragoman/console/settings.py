@@ -1,7 +1,7 @@
 """`/settings`: what holds here, tier by tier: the installation, the workspace, and what a user chooses."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from starlette.requests import Request
@@ -14,12 +14,21 @@ from dragoman.console.session_rights import check_scope
 from dragoman.console.setting_forms import noun_changes, noun_fields
 from dragoman.console.submitted_form import filled
 from dragoman.errors import NotFound
-from dragoman.people import Preferences, Workspace
+from dragoman.hub.retention import days_kept
+from dragoman.people import RETENTION, Preferences, Workspace
 from dragoman.setting import people_set
 
-TABS = {"mine": "Mine", "models": "Models", "workspace": "Workspace", "installation": "Installation"}
+TABS = {
+    "mine": "Mine",
+    "models": "Models",
+    "workspace": "Workspace",
+    "retention": "Retention",
+    "installation": "Installation",
+}
 _LIMITS = tuple(one for one in people_set(Preferences) if one.path[0] == "limits")
-_WORKSPACE = people_set(Workspace)
+_WORKSPACE = tuple(one for one in people_set(Workspace) if one.setting.group != RETENTION)
+_RETENTION = tuple(one for one in people_set(Workspace) if one.setting.group == RETENTION)
+_UNSET = {"keep_chats_days": "until somebody deletes them"}
 WORDS = {one.path[-1]: one.label.lower() for one in _LIMITS}
 DISCOVERY_WORDS = {
     "off": "No registry is asked at all.",
@@ -34,7 +43,13 @@ async def show(request: Request) -> Response:
     tabs = _tabs(request)
     if tab not in tabs:
         raise NotFound("there are no such settings", hint=f"there are: {', '.join(tabs)}")
-    parts = {"mine": _mine, "models": models.facts, "workspace": _workspace, "installation": _installation}
+    parts = {
+        "mine": _mine,
+        "models": models.facts,
+        "workspace": _workspace,
+        "retention": _retention,
+        "installation": _installation,
+    }
     facts = await parts[tab](request)
     return pages_of(request).page(
         request, "settings.html", title="Settings", tab=tab, tabs=tabs, part=f"settings/{tab}.html", **facts
@@ -72,6 +87,14 @@ async def save_workspace(request: Request) -> Response:
         before.id, name=form.text("name") or None, **noun_changes(form.texts(), _WORKSPACE, before)
     )
     return await _workspace_part(request, "Saved. It holds for everybody from the next call on.")
+
+
+async def save_retention(request: Request) -> Response:
+    form, hub = await filled(request), hub_of(request)
+    before = await hub.people.get_workspace(hub.caller.workspace)
+    await hub.people.update_workspace(before.id, **noun_changes(form.texts(), _RETENTION, before))
+    told = "Saved. What is older is deleted within the hour."
+    return pages_of(request).part(request, "settings/retention.html", told=told, **await _retention(request))
 
 
 async def add_workspace(request: Request) -> Response:
@@ -126,6 +149,23 @@ async def _workspace(request: Request) -> dict[str, Any]:
     }
 
 
+async def _retention(request: Request) -> dict[str, Any]:
+    hub = hub_of(request)
+    workspace = await hub.people.get_workspace(hub.caller.workspace)
+    settings = hub.settings
+    above = {"keep_calls_days": settings.keep_calls_days, "keep_results_days": settings.keep_results_days}
+    return {
+        "workspace": workspace,
+        "fields": [
+            replace(one, placeholder=_UNSET.get(one.name, "as the installation"))
+            for one in noun_fields(_RETENTION, workspace, above)
+        ],
+        "days": days_kept(settings, workspace),
+        "is_operator": hub.caller.role == "operator",
+        "above": above,
+    }
+
+
 async def _workspace_part(request: Request, told: str) -> Response:
     return pages_of(request).part(request, "settings/workspace.html", told=told, **await _workspace(request))
 
@@ -145,6 +185,7 @@ routes = [
     Route("/settings/mine", save_mine, methods=["POST"]),
     Route("/settings/usage", show_usage),
     Route("/settings/workspace", save_workspace, methods=["POST"]),
+    Route("/settings/retention", save_retention, methods=["POST"]),
     Route("/settings/workspaces", add_workspace, methods=["POST"]),
     Route("/settings/workspaces/{workspace}/remove", remove_workspace, methods=["POST"]),
 ]

@@ -105,6 +105,15 @@ class WorkspaceSettings(TypedDict, total=False):
     model: str | None
     """Which language model answers where neither message nor agent names one; else the best."""
 
+    keep_chats_days: int | None
+    """Days after the last message when a chat that is not pinned is deleted; unset: never."""
+
+    keep_calls_days: int | None
+    """Days that records of its calls are kept, if less than in the whole installation."""
+
+    keep_results_days: int | None
+    """Days that large results and files are kept, if less than in the whole installation."""
+
     limits: "CallLimits | LimitSettings | None"
 
 

@@ -65,6 +65,7 @@ from dragoman.hub.oauth_clients import OAuthClients
 from dragoman.hub.people import changed_fields, issuer_of
 from dragoman.hub.permissions import Permissions
 from dragoman.hub.redacted_secrets import RedactedSecrets, sealed_now
+from dragoman.hub.retention import days_kept, forget_old
 from dragoman.hub.rollout import RolloutState
 from dragoman.hub.server_requests import WatchedResources
 from dragoman.hub.tool_lists import ToolLists
@@ -504,9 +505,14 @@ class Runtime:
         if kept is None:
             raise NotFound(
                 f"there is no kept result {handle[:80]!r}",
-                hint=f"results are kept for {self.settings.keep_results_days:g} days",
+                hint=f"results are kept for {await self._days_of_results(caller):g} days",
             )
         return kept
+
+    async def _days_of_results(self, caller: Caller) -> float:
+        person = await self.directory.find(caller.workspace, caller.user)
+        kept = days_kept(self.settings, person.workspace)["results"] if person else None
+        return self.settings.keep_results_days if kept is None else kept
 
     async def forget_thread(self, key: tuple[str, str, str]) -> None:
         """Workspace, user, thread: with its messages and runs, for good."""
@@ -519,8 +525,7 @@ class Runtime:
         settings, now = self.settings, datetime.now(UTC)
         for thread in await self.store.threads.list_due(now):
             await self.forget_thread((thread.workspace, thread.user, thread.id))
-        await self.store.calls.forget_results(now - timedelta(days=settings.keep_results_days))
-        await self.store.calls.forget(now - timedelta(days=settings.keep_calls_days))
+        await forget_old(self, now)
         seconds = int(now.timestamp())
         await self.store.metrics.forget({span: seconds - kept for span, kept in SPANS.items()})
         await self.loaded.tidy(now - timedelta(days=settings.keep_calls_days))

@@ -45,8 +45,11 @@ class SqlCalls(SqlAggregate):
         )
         return await self._database.scalar(query) or 0
 
-    async def forget(self, before: datetime) -> int:
-        return await self._database.remove_much(delete(_rows).where(_rows.c.started_at < before))
+    async def forget(self, before: datetime, workspace: str | None = None) -> int:
+        gone = delete(_rows).where(_rows.c.started_at < before)
+        return await self._database.remove_much(
+            gone if workspace is None else gone.filter_by(workspace=workspace)
+        )
 
     async def keep_result(self, result: KeptResult) -> None:
         row = {column.name: getattr(result, column.name) for column in _results.columns}
@@ -59,5 +62,8 @@ class SqlCalls(SqlAggregate):
         row = await self._database.row(query)
         return None if row is None else KeptResult(**row)
 
-    async def forget_results(self, before: datetime) -> int:
-        return await self._database.remove_much(delete(_results).where(_results.c.created_at < before))
+    async def forget_results(self, before: datetime, workspace: str | None = None) -> int:
+        gone = delete(_results).where(_results.c.created_at < before)
+        return await self._database.remove_much(
+            gone if workspace is None else gone.filter_by(workspace=workspace)
+        )

@@ -225,6 +225,9 @@ class ThreadStore(Protocol):
     async def list_due(self, now: datetime) -> Sequence[Thread]:
         """Of everybody: those whose time to be removed has come."""
 
+    async def list_idle(self, workspace: str, before: datetime, limit: int) -> Sequence[Thread]:
+        """Of all its users: not pinned, without work under way, last written in or changed before then."""
+
     async def find(self, workspace: str, user: str, thread: str) -> Thread | None: ...
     async def put(self, thread: Thread) -> None: ...
     async def remove(self, workspace: str, user: str, thread: str) -> None:
@@ -370,8 +373,8 @@ class RunStore(Protocol):
     async def cancels(self, worker: str) -> frozenset[str]:
         """Ids of the worker's unfinished runs that somebody wants cancelled."""
 
-    async def forget(self, before: datetime) -> int:
-        """Removes families that finished before; messages stay. Returns how many roots."""
+    async def forget(self, workspace: str, before: datetime) -> int:
+        """Removes families in no thread that finished before; others go with theirs. Returns how many."""
 
     async def ask(self, question: Question) -> Question:
         """The question with the same run and key if there is one, else this one, written."""
@@ -419,10 +422,12 @@ class CallStore(Protocol):
     async def count(self, workspace: str, user: str, since: datetime) -> int:
         """How many calls a user has begun since then."""
 
-    async def forget(self, before: datetime) -> int: ...
+    async def forget(self, before: datetime, workspace: str | None = None) -> int:
+        """Of one workspace, or of all. Returns how many."""
+
     async def keep_result(self, result: KeptResult) -> None: ...
     async def find_result(self, workspace: str, user: str, handle: str) -> KeptResult | None: ...
-    async def forget_results(self, before: datetime) -> int: ...
+    async def forget_results(self, before: datetime, workspace: str | None = None) -> int: ...
 
 
 class MetricStore(Protocol):

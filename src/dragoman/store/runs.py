@@ -114,10 +114,11 @@ class SqlRuns(SqlRunJournal, SqlRunClaims, SqlRunQuestions):
         )
         return await self._runs(query.order_by(_rows.c.message, _rows.c.created_at, _rows.c.id))
 
-    async def forget(self, before: datetime) -> int:
+    async def forget(self, workspace: str, before: datetime) -> int:
+        is_loose = (_rows.c.workspace == workspace) & (_rows.c.thread == "")
         is_old = _rows.c.status.in_(sorted(FINISHED)) & (_rows.c.finished_at < before)
         async with self._database.write_much() as connection:
-            return await remove_families(connection, is_old)
+            return await remove_families(connection, is_loose & is_old)
 
     async def _is_behind(self, workspace: str, run: str, sort: RunSort) -> ColumnElement[bool]:
         """Of runs that come after this one."""

@@ -28,7 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from dragoman.people import Thread, ThreadPosition, ThreadSort
-from dragoman.run import Message
+from dragoman.run import FINISHED, Message
 from dragoman.store import tables
 from dragoman.store.changes import change_of, note
 from dragoman.store.columns import UtcDateTime
@@ -101,6 +101,22 @@ class SqlThreads(SqlAggregate):
 
     async def list_due(self, now: datetime) -> Sequence[Thread]:
         query = select(_rows).where(_rows.c.remove_at <= now).order_by(_rows.c.remove_at)
+        return [_thread(row) for row in await self._database.rows(query)]
+
+    async def list_idle(self, workspace: str, before: datetime, limit: int) -> Sequence[Thread]:
+        works = exists().where(
+            _runs.c.workspace == _rows.c.workspace,
+            _runs.c.user == _rows.c.user,
+            _runs.c.thread == _rows.c.id,
+            _runs.c.status.not_in(sorted(FINISHED)),
+        )
+        query = (
+            select(_rows)
+            .filter_by(workspace=workspace, pinned=False)
+            .where(_rows.c.updated_at < before, ~works)
+            .order_by(_rows.c.updated_at, _rows.c.id)
+            .limit(limit)
+        )
         return [_thread(row) for row in await self._database.rows(query)]
 
     async def find(self, workspace: str, user: str, thread: str) -> Thread | None:
