@@ -7,8 +7,7 @@ passed on so, as `command_hint`. Each door says once, where requests come in, in
 
 import json
 import re
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
@@ -112,14 +111,19 @@ COMMANDS = tuple(
 )
 
 
-@contextmanager
-def speaking(words: Words) -> Generator[None]:
+class speaking:  # used as a function, and no generator: every request enters it
     """Within the block, and in the tasks that it starts, hints are in these words."""
-    token = _SPOKEN.set(words)
-    try:
-        yield
-    finally:
-        _SPOKEN.reset(token)
+
+    __slots__ = ("_token", "_words")
+
+    def __init__(self, words: Words) -> None:
+        self._words: Words = words
+
+    def __enter__(self) -> None:
+        self._token = _SPOKEN.set(self._words)
+
+    def __exit__(self, *_: object) -> None:
+        _SPOKEN.reset(self._token)
 
 
 def told(hint: str | None) -> str | None:

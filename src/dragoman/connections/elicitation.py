@@ -4,8 +4,7 @@ In the 2025 era the server asks by a request of its own, in the 2026 era by a re
 Knows neither the wire nor who is asked: `send` carries the request, the channel leads to who can answer.
 """
 
-from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
 
 from mcp.client.context import ClientRequestContext
@@ -80,14 +79,13 @@ class ElicitationRouter:
         self._wire = wire
         self._parties: list[PendingRequest] = []
 
-    @contextmanager
-    def on_behalf_of(self, channel: SourceChannel) -> Generator[PendingRequest]:
+    def begin(self, channel: SourceChannel) -> PendingRequest:
         party = PendingRequest(channel, self._wire.next_id())
         self._parties.append(party)
-        try:
-            yield party
-        finally:
-            self._parties.remove(party)
+        return party
+
+    def end(self, party: PendingRequest) -> None:
+        self._parties.remove(party)
 
     async def elicit(
         self, context: ClientRequestContext, params: ElicitRequestParams

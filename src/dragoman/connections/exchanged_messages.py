@@ -6,7 +6,7 @@ nobody who listens: then `hearing` is None.
 
 import time
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, Literal
 
@@ -43,12 +43,13 @@ class MessageListener:
         self._on_message(ExchangedMessage(direction=direction, message=dict(message), milliseconds=took))
 
 
-@contextmanager
-def telling(on_message: OnMessage | None) -> Generator[None]:
+def telling(on_message: OnMessage | None) -> AbstractContextManager[None]:
     """Within it, what this task and those that it begins exchange with a server is told."""
-    if on_message is None:
-        yield
-        return
+    return nullcontext() if on_message is None else _telling(on_message)
+
+
+@contextmanager
+def _telling(on_message: OnMessage) -> Generator[None]:
     token = _heard.set(MessageListener(on_message))
     try:
         yield

@@ -206,16 +206,19 @@ class McpSession:
         # Progress is always asked for: whoever watches, it moves the deadline on.
         options: CallOptions = {"headers": dict(headers), "on_progress": channel.progress}
 
-        with self._asking.on_behalf_of(channel) as party:
+        party = self._asking.begin(channel)
 
-            async def send(params: Message) -> Message:
-                options["request_id"] = party.request_id
-                try:
-                    return await self.wire.send_raw_request(method, params, options)
-                finally:
-                    party.request_id = self.wire.next_id()
+        async def send(params: Message) -> Message:
+            options["request_id"] = party.request_id
+            try:
+                return await self.wire.send_raw_request(method, params, options)
+            finally:
+                party.request_id = self.wire.next_id()
 
+        try:
             return await converse(send, params, channel)
+        finally:
+            self._asking.end(party)
 
     async def list_tools(self, most: int) -> Listing:
         """Every page, until there are more than `most`. A tool that cannot be read is named as skipped."""

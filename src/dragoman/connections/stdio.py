@@ -82,11 +82,13 @@ class StdioWire(DuplexWire):
         self._process.kill()
 
     def _take_line(self, line: bytes) -> None:
-        with suppress(WireFault):  # by then the wire is lost, and whoever waited knows why
+        try:
             if line.strip():
                 self._take(line)
             else:
                 self._count(1)
+        except WireFault:
+            return  # by now the wire is lost, and whoever waited knows why
 
     def _dispatch(self, message: Any, size: int) -> None:
         self.has_spoken = True

@@ -58,7 +58,7 @@ from dragoman.mcp_endpoint.parked_requests import ParkedRequests
 from dragoman.mcp_endpoint.request_context import RequestContext
 from dragoman.mcp_endpoint.search_tools import LED_CALL
 from dragoman.mcp_endpoint.sessions import EndpointSession, EndpointSessions
-from dragoman.mcp_endpoint.streams import DisconnectWatcher, PostReply, StandaloneStream, framed
+from dragoman.mcp_endpoint.streams import DisconnectWatcher, PostReply, SlowRequests, StandaloneStream, framed
 from dragoman.mcp_endpoint.views import EndpointTarget, View
 from dragoman.names import alias_name
 from dragoman.scope import Caller
@@ -108,6 +108,7 @@ class McpEndpoint:
         self._tasks = ClientTasks(self._answers)
         self._sessions = EndpointSessions() if sessions is None else sessions
         self._max_body = max_body
+        self._slow = SlowRequests()
         self._streams: dict[StandaloneStream, tuple[str, str]] = {}  # whose each is
         self._is_stopping = False
 
@@ -182,10 +183,7 @@ class McpEndpoint:
             message
         )
         answer = self._post_modern(post, message, value) if is_modern else self._post_legacy(post, message)
-        if trace := _trace_in(message):
-            with continued_trace(trace):
-                await answer
-        else:
+        with continued_trace(_trace_in(message)):
             await answer
 
     async def _post_modern(self, post: "_Post", message: Message, value: Any) -> None:
@@ -208,7 +206,7 @@ class McpEndpoint:
         channel = StatelessChannel(
             post.reply, message.params, settings.approval_wait, may_approve=settings.client_approvals
         )
-        with post.watched(channel, cancels=True):
+        with self._watched(post, channel, cancels=True):
             await self._answer(post, message, post.context(channel))
 
     async def _post_legacy(self, post: "_Post", message: Message) -> None:
@@ -235,8 +233,12 @@ class McpEndpoint:
             context = RequestContext(
                 post.hub, post.target, False, channel, subscriptions=session, console=post.console
             )
-            with post.watched(channel, cancels=False):
+            with self._watched(post, channel, cancels=False):
                 await self._answer(post, message, context, session)
+
+    def _watched(self, post: "_Post", channel: PostChannel, *, cancels: bool) -> DisconnectWatcher:
+        say = channel.still_running if channel.wants_progress else post.reply.keep_alive
+        return DisconnectWatcher(self._slow, say, post.receive, cancels=cancels)
 
     async def _answer(
         self,
@@ -454,10 +456,6 @@ class _Post:
     def context(self, channel: ClientChannel) -> RequestContext:
         """Of a request of the 2026 era."""
         return RequestContext(self.hub, self.target, True, channel, self.headers, console=self.console)
-
-    def watched(self, channel: PostChannel, *, cancels: bool) -> DisconnectWatcher:
-        say = channel.still_running if channel.wants_progress else self.reply.keep_alive
-        return DisconnectWatcher(say, self.receive, cancels=cancels)
 
     async def lacks_scope(self, params: Params) -> bool:
         """Whether a client that logged in calls a tool for which it must be allowed to change things."""

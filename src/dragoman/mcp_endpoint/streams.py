@@ -62,7 +62,10 @@ class DisconnectWatcher:
     In the 2026 era closing the request cancels it; in the 2025 era a client says so in words.
     """
 
-    def __init__(self, say: Callable[[], Awaitable[None]], receive: Receive, *, cancels: bool) -> None:
+    def __init__(
+        self, slow: "SlowRequests", say: Callable[[], Awaitable[None]], receive: Receive, *, cancels: bool
+    ) -> None:
+        self._slow = slow
         self._say = say
         self._receive = receive
         self._cancels = cancels
@@ -70,21 +73,20 @@ class DisconnectWatcher:
         self._is_gone = False
 
     def __enter__(self) -> "DisconnectWatcher":
-        loop = asyncio.get_running_loop()
         self._owner = asyncio.current_task()
-        self._timer = loop.call_later(PATIENCE, self._begin)
+        self._slow.add(self)
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         """True, and so the end of it, when it was cancelled because its client left."""
-        self._timer.cancel()
+        self._slow.remove(self)
         if self._task is not None:
             self._task.cancel()
         if self._is_gone and isinstance(error, asyncio.CancelledError) and self._owner is not None:
             return self._owner.uncancel() == 0
         return False
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
         # Held here and ended with the request: no task group, which would cost every quick call one.
         self._task = asyncio.get_running_loop().create_task(self._watch())
 
@@ -101,6 +103,36 @@ class DisconnectWatcher:
                     self._is_gone = True
                     self._owner.cancel()
                 return
+
+
+class SlowRequests:
+    """Begins to watch requests that are under way for longer than `PATIENCE`.
+
+    One timer for all of them, set for the oldest: most requests are over by then, and a timer for each would
+    cost more than looking its tool up.
+    """
+
+    def __init__(self) -> None:
+        self._begun: dict[DisconnectWatcher, float] = {}  # the oldest first
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, request: DisconnectWatcher) -> None:
+        loop = asyncio.get_running_loop()
+        self._begun[request] = loop.time()
+        if self._timer is None:
+            self._timer = loop.call_later(PATIENCE, self._look, loop)
+
+    def remove(self, request: DisconnectWatcher) -> None:
+        self._begun.pop(request, None)
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer = None
+        for request, since in [*self._begun.items()]:
+            if since + PATIENCE > loop.time():
+                self._timer = loop.call_at(since + PATIENCE, self._look, loop)
+                return
+            del self._begun[request]
+            request.begin()
 
 
 class StandaloneStream:

@@ -6,7 +6,7 @@ Arguments and results never become attributes.
 """
 
 from collections.abc import AsyncGenerator, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 
 from opentelemetry import context, trace
 from opentelemetry.trace import Span, Status, StatusCode, Tracer, TracerProvider
@@ -65,12 +65,13 @@ def trace_context() -> dict[str, str]:
     return carried
 
 
-@contextmanager
-def continued_trace(carried: Mapping[str, str]) -> Generator[None]:
+def continued_trace(carried: Mapping[str, str]) -> AbstractContextManager[None]:
     """What happens in the block belongs to the trace that somebody else began, where `carried` names one."""
-    if "traceparent" not in carried:
-        yield
-        return
+    return _continued(carried) if "traceparent" in carried else nullcontext()
+
+
+@contextmanager
+def _continued(carried: Mapping[str, str]) -> Generator[None]:
     token = context.attach(_PROPAGATOR.extract(carried))
     try:
         yield

@@ -228,7 +228,12 @@ class HttpConnection(HttpToolsProtocol):
         self._wait_for("idle" if self.cycle.response_complete else None)
 
     def on_response_complete(self) -> None:
-        super().on_response_complete()
+        """As uvicorn's, without its timer: who says nothing more is ended by `OpenConnections`."""
+        self.server_state.total_requests += 1
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
+            if self.pipeline:
+                self._start_asgi_task(*self.pipeline.pop())
         if self._is_ending:
             self.transport.close()
         if self.transport.is_closing():
@@ -382,7 +387,6 @@ class HttpServer(uvicorn.Server):
                 server_header=False,
                 date_header=False,
                 proxy_headers=False,
-                timeout_keep_alive=int(KEEP_ALIVE),
                 timeout_graceful_shutdown=int(last_requests),
             )
         )
