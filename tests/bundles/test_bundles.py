@@ -406,3 +406,21 @@ async def test_the_hooks_of_a_bundle_look_at_its_list(tmp_path: Path) -> None:
     async with open_hub(tmp_path) as hub:
         add_tools(hub)
         assert inside(hub, "support").tools.list() == [], "a hook that is not there any more"
+
+
+async def test_a_bundle_that_is_removed_meanwhile_stays_removed(tmp_path: Path) -> None:
+    """Changes wait for their turn: who comes after a removal is told so, and does not bring it back."""
+    async with open_hub(tmp_path) as hub:
+        add_tools(hub)
+        own = hub.bundles
+        for change in (
+            lambda: own.drop("support", "find_issue"),
+            lambda: own.add("support", "drop_tables"),
+            lambda: own.update("support", description="other"),
+            lambda: own.override("support", "find_issue", name="search"),
+        ):
+            await own.create("support", ["find_issue"])
+            removed, changed = await asyncio.gather(own.remove("support"), change(), return_exceptions=True)
+            assert removed is None
+            assert isinstance(changed, NotFound), repr(changed)
+            assert await own.list() == []

@@ -47,11 +47,13 @@ async def _use_library(town: Town, watch: Watch) -> None:
 async def test_twenty_tenants_and_thousands_of_requests_over_every_door_never_meet(
     database_url: str, tmp_path: Path
 ) -> None:
+    """Fewer on PostgreSQL: the same rules in front of another engine, and three nodes ask it below."""
+    count = 2000 if database_url.startswith("postgresql") else 5000
     async with open_town(tmp_path, SEED, workspaces=10, users=2, database_url=database_url) as town:
         watch = Watch(town)
         async with listening(town, watch):
             requests = await CrossTenantRequests.open(town, watch)
-            assert await requests.make(5000) == 5000
+            assert await requests.make(count) == count
             await _use_library(town, watch)
             watch.own.clear()
             await asyncio.gather(*(town.furnish(tenant) for tenant in town.tenants))
@@ -66,10 +68,10 @@ async def test_twenty_tenants_and_thousands_of_requests_over_every_door_never_me
         assert all(watch.own[door, tenant.number] for tenant in town.tenants), door
     # Some have lost their connectors on the way.
     assert sum(watch.own["MCP", tenant.number] > 0 for tenant in town.tenants) > 10
-    assert all(count > 300 for count in watch.count("door").values())
-    assert watch.count("whose")["another workspace's"] > 2000
-    assert watch.count("status")[200] > 500
-    assert watch.count("status")[404] > 1000
+    assert all(asked > count * 0.06 for asked in watch.count("door").values())
+    assert watch.count("whose")["another workspace's"] > count * 0.4
+    assert watch.count("status")[200] > count * 0.1
+    assert watch.count("status")[404] > count * 0.2
 
 
 async def test_tenants_never_meet_at_three_nodes(postgres_url: str, tmp_path: Path) -> None:

@@ -261,8 +261,7 @@ class Bundles(BoundService):
             return newest
 
         async with self._runtime.locks.of("bundle", *found.key):
-            newest = await self._runtime.store.bundles.find(*found.key) or found
-            before, after = await revised(newest, changed, self._write, read)
+            before, after = await revised(await read(found), changed, self._write, read)
         if after != before:
             await self._tell(after, "updated")
         return await self.get(name)
@@ -343,8 +342,7 @@ class Bundles(BoundService):
     def _entry_of(self, bundle: Bundle, tool: str) -> BundleEntry:
         """One of its entries: by the tool's name in the bundle or of its own, or a connector's."""
         catalog, registry = self._runtime.catalog, self._runtime.registry
-        shown = catalog.show_bundle(bundle, self._caller)
-        for one in shown.entries:
+        for one in catalog.tried(bundle, self._caller):
             names = {one.name, one.entry.name, one.base.name if one.base else None}
             slugs = {one.entry.slug, one.entry.connector}
             if connector := registry.find_by_id(one.entry.connector):
