@@ -4,7 +4,6 @@ By one thread at a time: two that load parts of one library at once may see each
 """
 
 import asyncio
-import gc
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -44,9 +43,7 @@ async def beside(load: Callable[[], _Made]) -> _Made:
 
 
 def _alone(load: Callable[[], _Made]) -> _Made:
-    with ONE_AT_A_TIME:
-        with collector.paused():
-            made = load()
-        if gc.get_freeze_count():
-            gc.freeze()  # a process that lets the collector pass over its modules does so with these, too
+    with ONE_AT_A_TIME, collector.paused():
+        made = load()
+        collector.keep()
         return made

@@ -267,6 +267,22 @@ async def test_thousands_of_tools_do_not_hold_up_the_loop() -> None:
     assert time.thread_time() - before < patient(0.2)
 
 
+async def test_tools_that_come_by_the_thousand_are_frozen_once_where_the_process_freezes() -> None:
+    """As a service and these tests do. What comes and goes is not frozen again and again."""
+    gc.freeze()
+    catalog, connector = Catalog(cast("ConnectorStore", Forgetful()), Events()), made_connector()
+    tools = [defined(f"tool_{number}", input_schema={"type": "object"}) for number in range(1000)]
+    before = gc.get_freeze_count()
+    await catalog.refresh(connector, listed(*tools[:900]))
+    assert gc.get_freeze_count() <= before
+    await catalog.refresh(connector, listed(*tools))
+    frozen = gc.get_freeze_count()
+    assert frozen > before + 1000
+    await catalog.refresh(connector, listed())
+    await catalog.refresh(connector, listed(*tools))
+    assert gc.get_freeze_count() < frozen, "those that went are freed, and those that came are not frozen"
+
+
 async def test_the_catalog_of_an_empty_store_is_empty(sqlite_url: str) -> None:
     async with open_store(sqlite_url) as store:
         catalog = await Catalog.load(store, Events())

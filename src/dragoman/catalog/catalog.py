@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dragoman import collector
 from dragoman.bundle import Bundle
 from dragoman.catalog.bundles import (
     NOTHING,
@@ -46,6 +47,7 @@ from dragoman.telemetry.logs import get_logger
 from dragoman.tool import Tool, ToolDefinition, ToolState
 
 _TRIES = 5  # to write what another process writes at the same moment
+_MANY = 1_000
 _LONGEST_CAUSE = 160  # of what a model reads
 
 
@@ -96,6 +98,7 @@ class Catalog:
             self._by_connector.get, lambda bundle, rules, tools: self.held_in_bundles(bundle, rules, tools)
         )
         self._naming = NameAllocator()
+        self._kept = 0  # names when the collector was last told that tools stay
         self._footprints = Footprints()
         self._version = 0
         self._faults: dict[ListKey, str] = {}
@@ -421,6 +424,7 @@ class Catalog:
                 for tool in plan.saved:
                     plan.tools[tool.original_name] = _written(tool)
                 changes = self._show(connector_tools, identity, plan, user)
+                self._keep()
                 is_news = changes.added or changes.changed or changes.removed
                 get_logger().log(
                     logging.INFO if is_news else logging.DEBUG,
@@ -607,6 +611,15 @@ class Catalog:
         if changes and self._events.has_listeners:
             self._events.publish(_event(connector_tools.connector, changes, user))
         return changes
+
+    def _keep(self) -> None:
+        """Tools stay, and to look through ten thousand of them for garbage holds everybody for 100 ms.
+
+        Never more often than there are thousands of tools, whatever comes and goes.
+        """
+        if len(self._naming) >= self._kept + _MANY:
+            self._kept = len(self._naming)
+            collector.keep()
 
     def _release(self, connector_tools: ConnectorTools, tools: Sequence[Tool]) -> None:
         """Frees the names that no list of the connector shows."""

@@ -76,7 +76,7 @@ def _summary(before: ToolDefinition, after: ToolDefinition) -> str:
     return f"too large to show line by line; changed: {', '.join(changed)}"
 
 
-_SLICE = 0.01  # seconds of work between two looks at what else waits
+_SLICE = 0.002  # seconds of work between two looks at what else waits: ten connectors may be listed at once
 _MAX_TOOL_NAME = 1000
 _HELD = "held back by a hook: "
 

@@ -13,6 +13,9 @@ class NameAllocator:
     def __init__(self) -> None:
         self._holders: dict[tuple[str, str, str], tuple[str, str]] = {}
 
+    def __len__(self) -> int:
+        return len(self._holders)
+
     def hold(self, connector: Connector, tool: str, name: str) -> None:
         """Takes a name that was given out in an earlier life."""
         self._holders[connector.workspace, connector.owner, name] = (connector.id, tool)

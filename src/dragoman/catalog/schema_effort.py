@@ -197,6 +197,8 @@ def _nodes(schema: Schema) -> Iterator[Schema]:
     waiting: list[Any] = [schema]
     while waiting:
         one = waiting.pop()
+        if isinstance(one, str):  # most are, and to ask of each whether it is a mapping takes longer
+            continue
         if isinstance(one, Mapping):
             yield cast("Schema", one)
             waiting.extend(cast("Schema", one).values())

@@ -3,7 +3,7 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
@@ -32,6 +32,7 @@ _metrics = tables.connector_metrics
 _files = tables.app_files
 _flows = tables.authorization_flows
 _ROWS_PER_TURN = 200
+_ANNOTATIONS = tuple(field.name for field in fields(Annotations))
 _TOOL_KEY = ("workspace", "connector_id", "identity", "name")
 _IS_TOOL = and_(*(_tools.c[name] == bindparam(f"of_{name}") for name in _TOOL_KEY))
 _TOOL_GONE = delete(_tools).where(_IS_TOOL)
@@ -460,7 +461,7 @@ def _document(definition: ToolDefinition) -> dict[str, Any]:
         "description": definition.description,
         "input_schema": definition.input_schema,
         "output_schema": definition.output_schema,
-        "annotations": asdict(definition.annotations),
+        "annotations": {name: getattr(definition.annotations, name) for name in _ANNOTATIONS},
         "meta": definition.meta,
     }
 
