@@ -1,5 +1,6 @@
 """Lists say what can be reached, and a call of a connector that was never listed lists it first."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,62 @@ async def test_rest_shows_a_tool_of_a_connector_that_was_never_listed(tmp_path: 
         await live.hub.connectors.add("a", **stdio(), **quick(), connect=False)
         shown = await live.ask("GET", "/api/tools/mcp_a_echo")
         assert (shown.status, shown.value["state"]) == (200, "ready")
+
+
+# How often
+
+COUNTING = """
+import json, pathlib, sys
+log = pathlib.Path(sys.argv[1])
+tool = {"name": "echo", "inputSchema": {"type": "object"}}
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    answer = {"result": {}}
+    if asked["method"] == "initialize":
+        answer["result"] = {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "counting", "version": "1"},
+        }
+    elif asked["method"] == "tools/list":
+        with log.open("a") as file:
+            file.write("listed ")
+        is_first = log.read_text().count("listed") == 1
+        fails = is_first and sys.argv[2] == "fails"
+        answer = {"error": {"code": -32603, "message": "not yet"}} if fails else {"result": {"tools": [tool]}}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **answer}), flush=True)
+"""
+
+
+async def test_a_connection_that_opens_to_be_listed_is_listed_once(tmp_path: Path) -> None:
+    program, log = tmp_path / "counting.py", tmp_path / "log"
+    program.write_text(COUNTING)
+    async with open_hub(tmp_path) as hub:
+        await hub.connectors.add(
+            "a", command=sys.executable, args=[str(program), str(log), "lists"], **quick()
+        )
+        assert [tool.name for tool in hub.tools.list("a")] == ["mcp_a_echo"]
+        # What had begun by itself meanwhile would have asked before this, over the same connection.
+        await hub.connectors.refresh("a")
+        assert log.read_text().count("listed") == 2
+
+
+async def test_where_the_first_list_fails_the_connection_that_opened_for_it_is_listed_again(
+    tmp_path: Path,
+) -> None:
+    program, log = tmp_path / "counting.py", tmp_path / "log"
+    program.write_text(COUNTING)
+    async with open_hub(tmp_path) as hub:
+        await hub.connectors.add(
+            "a", command=sys.executable, args=[str(program), str(log), "fails"], **quick()
+        )
+
+        async def is_there() -> bool:
+            return bool(hub.tools.list("a"))
+
+        await until(is_there)
 
 
 # Out of reach

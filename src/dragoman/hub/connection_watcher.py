@@ -5,8 +5,8 @@ is listed twice at most, and one that never stops is listed for a fifth of the t
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Generator, Iterable
+from contextlib import contextmanager, suppress
 
 from dragoman.background_tasks import BackgroundTasks
 from dragoman.calls.records import Recorder
@@ -50,6 +50,7 @@ class ConnectionWatcher:
         self._running: set[str] = set()
         self._again: dict[str, dict[str, None]] = {}  # of each connector: over whose connections
         self._announced: dict[str, asyncio.Event] = {}
+        self._listing: dict[tuple[str, str], bool] = {}  # whether a connection was opened meanwhile
 
     def attach(self, tasks: BackgroundTasks, relist: Relist) -> None:
         self._tasks = tasks
@@ -125,8 +126,23 @@ class ConnectionWatcher:
 
     def connected(self, connector: Connector, identity: str, seconds: float, is_reconnect: bool) -> None:
         self._recorder.connected(connector, seconds, is_reconnect)
+        if not is_reconnect and (connector.id, identity) in self._listing:
+            self._listing[connector.id, identity] = True
+            return
         # The server may be another one than last time, and one that came late must appear.
         self.refresh_soon(connector, identity)
+
+    @contextmanager
+    def listing(self, connector: Connector, identity: str) -> Generator[None]:
+        """While its tools are listed: a connection that opens for it is not listed again, unless this fails."""
+        self._listing.setdefault((connector.id, identity), False)
+        try:
+            yield
+        except BaseException:
+            if self._listing.pop((connector.id, identity), False):
+                self.refresh_soon(connector, identity)
+            raise
+        self._listing.pop((connector.id, identity), None)
 
     def reused(self, connector: Connector) -> None:
         self._recorder.reused(connector)

@@ -274,6 +274,7 @@ class Runtime:
             agents=self.connector_agents,
             locks=self.locks,
             hooks=self.hooks,
+            watcher=self.watcher,
         )
         self.watcher.attach(self.tasks, self.lists.relist_over)
 

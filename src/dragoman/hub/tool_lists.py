@@ -13,6 +13,7 @@ from dragoman.connector import Connector
 from dragoman.errors import DragomanError, ProtocolFault
 from dragoman.hooks import Hooks
 from dragoman.hub.bound import Locks
+from dragoman.hub.connection_watcher import ConnectionWatcher
 from dragoman.hub.connector_agents import ConnectorAgents
 from dragoman.hub.connector_registry import ConnectorRegistry
 from dragoman.names import alias_name, public_name
@@ -36,6 +37,7 @@ class ToolLists:
         agents: ConnectorAgents,
         locks: Locks,
         hooks: Hooks,
+        watcher: ConnectionWatcher,
     ) -> None:
         self._store = store
         self._registry = registry
@@ -44,12 +46,15 @@ class ToolLists:
         self._agents = agents
         self._locks = locks
         self._hooks = hooks
+        self._watcher = watcher
         self.skipped: dict[str, tuple[str, ...]] = {}
 
     async def relist(self, connector: Connector, caller: Caller) -> ToolChanges:
         with self._catalog.populating(connector):
+            identity = identity_of(caller, connector.configuration.isolation)
             try:
-                listing = await self._sources[connector.kind].list_tools(connector, caller)
+                with self._watcher.listing(connector, identity):
+                    listing = await self._sources[connector.kind].list_tools(connector, caller)
             except ProtocolFault:  # it is connected, and its state says nothing
                 self.skipped[connector.id] = (_UNREADABLE,)
                 raise
