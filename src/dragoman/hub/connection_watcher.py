@@ -134,7 +134,7 @@ class ConnectionWatcher:
 
     @contextmanager
     def listing(self, connector: Connector, identity: str) -> Generator[None]:
-        """While its tools are listed: a connection that opens meanwhile is listed again only if this fails."""
+        """While its tools are listed: what connects meanwhile is listed again only where this fails."""
         self._listing.setdefault((connector.id, identity), False)
         try:
             yield
