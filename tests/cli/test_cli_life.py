@@ -23,6 +23,12 @@ def test_a_connector_lives_from_add_to_remove(dragoman: Command, home: Path) -> 
     assert "mcp_raw_echo" in dragoman("tools", "list").out
     assert "required" in dragoman("tools", "show", "raw__echo").out
     assert dragoman("call", "raw__echo", "text=hello").out == "hello\n"
+    told = dragoman("call", "raw__echo", "text=hello", "--messages")
+    assert told.out == "hello\n"
+    assert any(line.startswith("→") and '"tools/call"' in line for line in told.err.splitlines())
+    assert any(line.startswith("←") and '"text": "hello"' in line for line in told.err.splitlines())
+    exchanged = dragoman("call", "raw__echo", "text=hello", "--messages", "--json").value["messages"]
+    assert {one["direction"] for one in exchanged} == {"sent", "received"}
     assert dragoman("connectors", "connect", "raw").code == 0
     assert "unchanged" in dragoman("connectors", "refresh", "raw").out
     assert "disabled" in dragoman("connectors", "disable", "raw").out
@@ -32,7 +38,7 @@ def test_a_connector_lives_from_add_to_remove(dragoman: Command, home: Path) -> 
     assert dragoman("connectors", "enable", "raw").code == 0
     updated = dragoman("connectors", "update", "raw", "--request-timeout", "7", "--json").value
     assert updated["configuration"]["request_timeout"] == 7
-    assert dragoman("calls", "list").out.count("mcp_raw_echo") == 2
+    assert dragoman("calls", "list").out.count("mcp_raw_echo") == 4
     assert dragoman("connectors", "remove", "raw", "--yes").code == 0
     assert dragoman("connectors", "show", "raw").code == 1
 

@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from api.live import Live, open_service
 from console.browsing import OpenConsole
+from console.chatting import write
 from dragoman.console.sessions import COOKIE
 from servers.hubs import spoil_store
 from servers.sign_in_server import CLIENT, SignInServer, open_sign_in
@@ -129,6 +130,49 @@ async def test_signing_out_ends_the_session(open_console: OpenConsole, tmp_path:
         assert await page.context.cookies() == []
         await page.goto(console.url + "/settings")
         await signed_out(page)
+
+
+async def test_a_person_of_two_workspaces_switches_without_signing_out(
+    open_console: OpenConsole, tmp_path: Path
+) -> None:
+    async with open_console(tmp_path, multi_user=True) as console:
+        here = await console.add_user("ada")
+        acme = (await console.live.ask("POST", "/api/workspaces", {"name": "acme"})).value["id"]
+        facts = {"name": "ada.l", "role": "admin", "workspace": acme}
+        await console.live.ask("POST", "/api/users", facts)
+        facts = {"name": "there", "user": "ada.l", "workspace": acme, "scopes": ["read", "call", "manage"]}
+        there = (await console.live.ask("POST", "/api/keys", facts)).value
+        page = await console.page("/", key=here)
+        account, brand = page.locator("details.who"), page.locator(".brand small")
+        await account.locator("summary").click()
+        await account.get_by_role("link", name="Another workspace").click()
+        await page.get_by_label("Your API key").fill(there["key"])
+        await page.get_by_role("button", name="Sign in").click()
+        await expect(brand).to_have_text("acme")
+        for name, who in (("local", "ada"), ("acme", "ada.l"), ("local", "ada")):
+            await account.locator("summary").click()
+            await console.picture(page, "switcher")
+            await account.get_by_role("button", name=f"Switch to {name}").click()
+            await expect(brand).to_have_text(name)
+            await expect(account.locator("summary b")).to_have_text(who)
+        await page.goto(f"{console.url}/chat")  # what it changes counts here
+        await write(page, "hello")
+        cookies = {one.get("name"): one.get("value") for one in await page.context.cookies()}
+        copied = {"Cookie": f"{COOKIE}={cookies[COOKIE]}"}
+        assert (await asked(console.live, "GET", "/", headers=copied))[0] == 200
+
+        # A mark that nobody has leads to signing in, and so does a session whose key is gone.
+        await console.live.ask("DELETE", f"/api/keys/{there['id']}?workspace={acme}")
+        await page.goto(console.url)
+        await account.locator("summary").click()
+        await account.get_by_role("button", name="Switch to acme").click()
+        await expect(page.get_by_role("heading", name="Sign in to another workspace")).to_be_visible()
+        await page.goto(console.url)
+        await expect(brand).to_have_text("local")
+        await account.locator("summary").click()
+        await account.get_by_role("button", name="Sign out of all").click()
+        await signed_out(page)
+        assert (await asked(console.live, "GET", "/", headers=copied))[0] == 303  # nor does a copy open it
 
 
 async def test_a_change_needs_the_mark_of_the_session(tmp_path: Path) -> None:
@@ -343,7 +387,7 @@ async def test_while_the_store_is_away_only_sessions_that_were_seen_open_go_on(t
         request = Request({"type": "http", "headers": [(b"cookie", f"{COOKIE}={ended}".encode())]})
         session = await sessions.find(request)
         assert session is not None
-        await sessions.end(Response(), session)
+        await sessions.end(Response(), request, session)
         spoil_store(tmp_path)
         assert await sessions.admission_of(used) is not None
         assert await sessions.admission_of(ended) is None

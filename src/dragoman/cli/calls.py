@@ -12,7 +12,7 @@ from dragoman.cli.arguments import split_words, typed
 from dragoman.cli.completion import names_of
 from dragoman.cli.door import Door, HttpDoor, events_in, find_service, path_of
 from dragoman.cli.prompts import Prompter, Stdin
-from dragoman.cli.screen import Screen, cleaned, milliseconds
+from dragoman.cli.screen import Screen, cleaned, milliseconds, plain
 from dragoman.cli.session import AsJson, failures_on, request, rows, session
 from dragoman.cli.tables import calls_table
 from dragoman.errors import Unreachable
@@ -41,6 +41,10 @@ def call(
             autocompletion=names_of("threads"),
         ),
     ] = None,
+    messages: Annotated[
+        bool,
+        typer.Option("--messages", help="Also what is sent to the server and what it answers, on stderr."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Call a tool. Values are read as the tool's schema wants them; a repeated key is a list.
@@ -51,6 +55,7 @@ def call(
     dragoman call email__send-email to=ada@example.com to=alan@example.com subject=Tea
     echo '{"limit": 2}' | dragoman call email__read-emails -
     dragoman call email__read-emails limit=2 --thread thr_4f…
+    dragoman call email__read-emails limit=2 --messages
 
     The result goes to stdout; with --json all that is known of the call. Ends with 1 when the call failed.
     What the server asks in the middle is asked at the terminal, and declined where there is none.
@@ -60,29 +65,45 @@ def call(
         with screen.busy(f"calling {name} …"):
             arguments = _typed_arguments(door, name, given)
         body = {"tool": name, "arguments": arguments, "timeout": timeout, "thread": thread}
-        output = _called(door, screen, body)
+        output = _called(door, screen, {**body, "messages": True} if messages else body)
         if as_json:
             screen.data(output)
         _show_output(screen, output)
 
 
 def _called(door: Door, screen: Screen, body: dict[str, Any]) -> dict[str, Any]:
-    """The output. At a terminal its progress is shown, and the person there answers what is asked."""
-    if screen.as_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return door.ask("POST", path_of("call"), {**body, "ask": False})
+    """The output. At a terminal its progress is shown, and the person there answers what is asked.
+
+    What was exchanged with the server, where that is wanted, is told as it comes; of JSON it is a part.
+    """
+    has_person = not screen.as_json and sys.stdin.isatty() and sys.stderr.isatty()
+    body = {**body, "ask": has_person}
+    if not has_person and "messages" not in body:
+        return door.ask("POST", path_of("call"), body)
     prompter = Prompter(door, screen, Stdin())
+    exchanged: list[dict[str, Any]] = []
     with door.follow(path_of("call"), body=body) as lines, closing(screen.status()) as status:
         status.show(f"calling {body['tool']} …")
         for kind, data in events_in(lines):
             if kind == "call.finished":
-                return data
-            if kind == "call.progress":
+                return {**data, "messages": exchanged} if screen.as_json else data
+            if kind == "call.message" and screen.as_json:
+                exchanged.append(data)
+            elif kind == "call.message":
+                status.hide()
+                screen.aside(plain(_message(data)))
+            elif kind == "call.progress":
                 status.show(f"{body['tool']}: {_step(data)}")
             elif kind == "question.asked":
                 status.hide()
                 prompter.answer(data)
                 status.show(f"calling {body['tool']} …")
     raise Unreachable("the service ended before the call did", hint="has it just been stopped?")
+
+
+def _message(told: Mapping[str, Any]) -> str:
+    sign = "→" if told["direction"] == "sent" else "←"
+    return f"{sign} {told['milliseconds']:.0f} ms {json.dumps(told['message'], ensure_ascii=False)}"
 
 
 def _step(progress: Mapping[str, Any]) -> str:

@@ -29,6 +29,7 @@ async def begin(request: Request) -> Response:
     facts = {
         **asdict(begun),
         "next": next_of(request.query_params.get("next")),
+        "adds": "add" in request.query_params,
         "until": int(time.time()) + LASTS,
     }
     sealed = hub_of(request).seal(json.dumps(facts).encode(), *_PLACE)
@@ -68,7 +69,7 @@ async def _finished(request: Request) -> Response:
     except DragomanError as error:
         return show_form(request, f"{error.message[:1].upper()}{error.message[1:]}.", status=401)
     response = RedirectResponse(next_of(facts["next"]), 303)
-    _sessions(request).begin_for(response, admission)
+    await _sessions(request).begin_for(response, admission, request if facts.get("adds") else None)
     return response
 
 

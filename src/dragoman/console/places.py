@@ -47,6 +47,7 @@ PLACES = (
 _FIRST = frozenset(place.path.strip("/").split("/")[0] for place in PLACES) | {
     "sign-in",
     "sign-out",
+    "switch",
     "static",
     "palette",
 }

@@ -9,6 +9,7 @@ from dragoman.people import KeyScope
 # What a change needs. The first line that fits counts: how the path begins, how it ends, the scopes.
 _CHANGES: tuple[tuple[str, str, tuple[KeyScope, ...]], ...] = (
     ("/sign-out", "/sign-out", ()),
+    ("/switch", "/switch", ()),
     ("/tools/", "/try", ("call",)),
     ("/tools/", "/form", ("read",)),
     ("/connectors/", "/resources/read", ("read", "call")),
@@ -29,6 +30,7 @@ _CHANGES: tuple[tuple[str, str, tuple[KeyScope, ...]], ...] = (
     ("/audit", "", ("read",)),
     ("/keys/users", "", ("manage", "admin")),
     ("/settings/workspace", "", ("manage", "admin")),
+    ("/settings/retention", "", ("manage", "admin")),
     ("/settings/models", "", ("manage", "admin")),
     ("/", "", ("manage",)),
 )

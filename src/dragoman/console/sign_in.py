@@ -20,8 +20,9 @@ async def sign_in(request: Request) -> Response:
     """The form; with `code`, the link that works once. Who has signed in meanwhile goes on."""
     code = request.query_params.get("code")
     if code is None:
-        if "next" in request.query_params and await _sessions(request).find(request):
-            return RedirectResponse(next_of(request.query_params["next"]), 303)
+        asked = request.query_params
+        if "next" in asked and "add" not in asked and await _sessions(request).find(request):
+            return RedirectResponse(next_of(asked["next"]), 303)
         return show_form(request)
     token = await _sessions(request).take_link(code)
     if token is None:
@@ -37,7 +38,7 @@ async def take_key(request: Request) -> Response:
     token, where = str(form.get("key") or "").strip(), str(form.get("next") or "/")
     response = RedirectResponse(next_of(where), 303)
     try:
-        await _sessions(request).begin(response, token)
+        await _sessions(request).begin(response, token, request if form.get("add") else None)
     except Unauthenticated:
         return show_form(request, "This key is wrong, has expired, or was revoked.", 401, where)
     return response
@@ -47,7 +48,15 @@ async def sign_out(request: Request) -> Response:
     next = request.query_params.get("next")
     where = f"/sign-in?{urlencode({'next': next_of(next)})}" if next else "/sign-in"
     response = Response(status_code=204, headers={"hx-redirect": where})
-    await _sessions(request).end(response, request.state.session)
+    await _sessions(request).end(response, request, request.state.session)
+    return response
+
+
+async def switch(request: Request) -> Response:
+    """To another workspace that this browser is signed in to."""
+    form, response = await request.form(), Response(status_code=204, headers={"hx-redirect": "/"})
+    if not await _sessions(request).switch(response, request, str(form.get("to") or "")):
+        return Response(status_code=204, headers={"hx-redirect": "/sign-in?add=yes"})
     return response
 
 
@@ -70,6 +79,7 @@ def show_form(request: Request, message: str = "", status: int = 200, where: str
         message=message,
         next=next_of(where or request.query_params.get("next")),
         multi_user=settings.multi_user,
+        adds="add" in request.query_params,
         elsewhere=elsewhere.name if elsewhere else None,
     )
 
@@ -91,4 +101,5 @@ routes = [
     Route("/sign-in", take_key, methods=["POST"]),
     Route("/sign-in/links", make_link, methods=["POST"]),
     Route("/sign-out", sign_out, methods=["POST"]),
+    Route("/switch", switch, methods=["POST"]),
 ]

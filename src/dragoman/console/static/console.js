@@ -76,7 +76,7 @@ const wantsToKnow = () =>
 const showNotifying = () => {
   notifyButton.hidden = !("Notification" in window);
   notifyButton.setAttribute("aria-pressed", String(wantsToKnow()));
-  notifyButton.querySelector("span").textContent = wantsToKnow() ? "Notifications on" : "Notify me of what waits";
+  notifyButton.querySelector("span").textContent = wantsToKnow() ? "Notifications on" : "Notify me";
 };
 
 const switchNotifying = async () => {
