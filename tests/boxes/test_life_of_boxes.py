@@ -16,7 +16,7 @@ from dragoman import Hub
 from dragoman.connections.boxes import machine
 from patience import patient, wait_until
 from servers.hubs import QUICK, children, until
-from servers.processes import stdio
+from servers.processes import journal, read_log, stdio
 
 pytestmark = pytest.mark.anyio
 ROOT = Path(__file__).parents[2]
@@ -66,6 +66,45 @@ async def test_a_server_that_closes_its_own_pipes_and_lives_is_noticed(tmp_path:
             assert (await hub.call("mcp_a_echo", {"text": "again"})).ok
         third = (await hub.connectors.get("a")).status.pid
         assert len({first, second, third}) == 3
+
+
+async def test_a_server_that_dies_or_freezes_inside_is_as_one_without_a_box(tmp_path: Path) -> None:
+    needs("bubblewrap")
+    seen, home = tmp_path / "seen", tmp_path / "home"
+    seen.mkdir()
+    log, file = seen / "log", seen / "journal"
+
+    async def family() -> list[psutil.Process]:
+        pid = (await hub.connectors.get("a")).status.pid
+        assert pid is not None
+        outer = psutil.Process(pid)
+        return [outer, *outer.children(recursive=True)]
+
+    async with open_hub(home) as hub:
+        words = stdio("--log", str(log), "--journal", str(file), sandbox="bubblewrap")
+        await hub.connectors.add("a", **words, **QUICK, mounts=[f"{seen}:rw"])
+        # It dies under a call, and what it started and let go ends with it.
+        assert (await hub.call("mcp_a_spawn_grandchild", {"detached": True})).ok
+        _, _, server, *others = before = await family()
+        assert others, "the grandchild"
+        call = asyncio.ensure_future(hub.call("mcp_a_sleep_send", {"seconds": 600, "text": "x"}))
+        await until(lambda: any(one.get("tool") == "sleep_send" for one in read_log(log)))
+        server.kill()
+        output = await call
+        assert output.error is not None
+        assert output.error.code == "uncertain"
+        await until(lambda: not any(one.is_running() for one in before))
+        assert (await hub.call("mcp_a_die_once", {"marker": str(seen / "marker")})).result == "survived"
+        # It freezes, and goes on.
+        _, _, server = await family()
+        server.suspend()
+        output = await hub.call("mcp_a_echo", {"text": "early"}, timeout=0.3)
+        assert output.error is not None
+        assert output.error.code == "timeout"
+        server.resume()
+        assert (await hub.call("mcp_a_send", {"text": "late"})).ok
+        assert (await family())[-1] == server
+        assert journal(file) == ["late"]
 
 
 async def test_a_frozen_box_is_closed_in_time(tmp_path: Path) -> None:
