@@ -72,7 +72,7 @@ async def calls_of(hub: Hub, name: str, count: int) -> float:
     return statistics.median(times)
 
 
-async def servers(rounds: int, count: int) -> dict[str, Any]:
+async def servers(rounds: int) -> dict[str, Any]:
     kinds: dict[str, dict[str, Any]] = {
         "none": {"sandbox": "none"},
         "landlock": {"sandbox": "landlock"},
@@ -91,9 +91,9 @@ async def servers(rounds: int, count: int) -> dict[str, Any]:
             for name in kinds:
                 starts[name].append(await starts_of(hub, name))
         calls: dict[str, list[float]] = {name: [] for name in kinds}
-        for _ in range(5):
+        for _ in range(40):
             for name in kinds:
-                calls[name].append(await calls_of(hub, name, count // 5))
+                calls[name].append(await calls_of(hub, name, 100))
         for name in kinds:
             found[name] = {
                 "start_ms": round(statistics.median(one[0] for one in starts[name]), 1),
@@ -185,7 +185,7 @@ async def main() -> None:
     if given.starts:
         print(json.dumps(await many(given.starts), indent=2))
         return
-    print(json.dumps({"servers": await servers(given.rounds, 500), "proxy": await proxy(100, 512)}, indent=2))
+    print(json.dumps({"servers": await servers(given.rounds), "proxy": await proxy(100, 512)}, indent=2))
 
 
 if __name__ == "__main__":
