@@ -22,7 +22,7 @@ from dragoman.catalog.bundles import (
     is_shown_alike,
     list_key,
 )
-from dragoman.catalog.changes import CatalogUpdate, ToolChange, ToolChanges, UpdatePlanner
+from dragoman.catalog.changes import Breath, CatalogUpdate, ToolChange, ToolChanges, UpdatePlanner
 from dragoman.catalog.connector_tools import (
     COMMON,
     CatalogState,
@@ -418,11 +418,13 @@ class Catalog:
                 except BaseException:
                     self._release(connector_tools, plan.added)
                     raise
+                breath = Breath()
+                for tool in plan.saved:
+                    await breath.take()
+                    plan.tools[tool.original_name] = _written(tool)
                 if self._by_connector.get(connector.id) is not connector_tools:
                     self._release(connector_tools, plan.added)
                     raise _removed(connector)
-                for tool in plan.saved:
-                    plan.tools[tool.original_name] = _written(tool)
                 changes = self._show(connector_tools, identity, plan, user)
                 self._keep()
                 is_news = changes.added or changes.changed or changes.removed

@@ -166,7 +166,7 @@ class UpdatePlanner:
         plan = self._plan
         self._held = listing.held
         plan.skipped.extend(listing.skipped)
-        breath = _Breath()
+        breath = Breath()
         for definition in listing.tools:
             await breath.take()
             tool = self._judged(definition)
@@ -317,7 +317,7 @@ def _version(tool: Tool, diff: str) -> ToolVersion:
     )
 
 
-class _Breath:
+class Breath:
     """Lets others run now and then, however long the list is."""
 
     def __init__(self) -> None:
