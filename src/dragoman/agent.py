@@ -50,7 +50,7 @@ class AgentProfile:
     instructions: Annotated[
         _Text,
         Setting(
-            "What it is told; a command reads - from stdin.",
+            "What it is told to do, and how.",
             "Work",
             "owner",
             rows=7,

@@ -80,5 +80,18 @@ async def test_an_admin_names_the_own_workspace_and_no_other(tmp_path: Path, dat
         assert [entry.action for entry in by_name][:1] == ["user.added"]
         assert by_name == await ann.audit.list(workspace=acme.id) == await hub.audit.list(workspace="acme")
         assert (await ann.audit.verify(workspace="acme")).is_whole
+        # Whatever has a name is told by it, but for what chats of others are about.
+        await hub.people.add_user("bob", workspace="acme")
+        bob = await hub.as_user("bob", workspace="acme")
+        thread = (await bob.threads.create("Trip to Rome")).thread.id
+        key, _ = await ann.people.add_key("laptop", user="bob")
+        await hub.people.update_workspace("acme", approval="always")
+        shown = await ann.audit.names(await ann.audit.list())
+        assert {bob.caller.user: "bob", key.id: "laptop", acme.id: "acme"}.items() <= shown.items()
+        assert thread not in shown
+        assert (await bob.audit.names(await bob.audit.list()))[thread] == "Trip to Rome"
+        await hub.people.remove_user("bob", workspace="acme")
+        assert (await ann.audit.names(await ann.audit.list(action="user.removed")))[bob.caller.user] == "bob"
+        assert await ann.audit.names(await hub.audit.list(workspace="local")) == {}
         with pytest.raises(NotFound, match="there is no workspace 'other'"):
             await ann.audit.list(workspace="other")

@@ -41,7 +41,7 @@ class AuditEntryShape(Shape):
 
 
 class AuditEntriesShape(Shape):
-    """`names` says how people call the users."""
+    """`names` says how people call users, and what was done to, by id; where there is a name."""
 
     entries: list[AuditEntryShape]
     names: dict[str, str]
@@ -89,8 +89,7 @@ async def list_entries(
         workspace=workspace,
         sort=sort,
     )
-    names = {entry.user: await hub.people.name_of(entry.workspace, entry.user) for entry in entries}
-    return json_response({"entries": entries, "names": names})
+    return json_response({"entries": entries, "names": await hub.audit.names(entries)})
 
 
 @routes.get("/audit/verify", responses={200: {"model": AuditVerdictShape}})

@@ -116,7 +116,7 @@ def _table(entries: Iterable[Mapping[str, Any]], names: Mapping[str, str]) -> "T
             ago(entry["time"]),
             plain(who),
             plain(entry["action"]),
-            plain(entry["subject"], 80),
+            plain(names.get(entry["subject"], entry["subject"]), 80),
             outcome,
         )
     return table

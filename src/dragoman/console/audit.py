@@ -28,6 +28,13 @@ _ACTIONS = (
     "tool.changed", "user.added", "user.updated", "user.removed", "workspace.updated",
 )  # fmt: skip
 
+# What has an id and, for who looks, no name: another's, or gone.
+_UNNAMED = {
+    "thr_": "a chat", "run_": "a run", "usr_": "a former user", "key_": "a former key", "cli_": "a client",
+    "dcr_": "a client", "apr_": "an approval", "qst_": "a question", "rec_": "a recipe",
+    "wsp_": "a former workspace",
+}  # fmt: skip
+
 
 async def show_all(request: Request) -> Response:
     facts = await _listed(request)
@@ -83,7 +90,8 @@ async def _listed(request: Request) -> dict[str, Any]:
     shown = entries[:_A_PAGE]
     return {
         "entries": shown,
-        "names": {entry.user: await hub.people.name_of(entry.workspace, entry.user) for entry in shown},
+        "names": await hub.audit.names(shown),
+        "unnamed": _UNNAMED,
         "chosen": chosen,
         "pretty": pretty,
         "is_first": after == "0",

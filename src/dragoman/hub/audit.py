@@ -1,7 +1,7 @@
 """The audit trail as people read it, and the check that nobody has changed it."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Literal
@@ -14,6 +14,7 @@ from dragoman.store.protocols import AuditStore
 from dragoman.store.records import AuditEntry
 
 _PAGE = 500
+_LONGEST_NAME = 100
 AuditSort = Literal["newest", "oldest"]
 
 
@@ -52,6 +53,48 @@ class Audit(BoundService):
             words=" ".join(query.split()),
             newest_first=sort == "newest",
         )
+
+    async def names(self, entries: Sequence[AuditEntry]) -> Mapping[str, str]:
+        """How people call the users of these entries, and what was done to: by id, as far as there is a name.
+
+        Chats and runs of others have none: what they are about is theirs.
+        """
+        found: dict[str, str] = {}
+        for entry in entries:
+            if self._caller.role != "operator" and entry.workspace != self._caller.workspace:
+                continue
+            if entry.user not in found:
+                person = await self._runtime.directory.find(entry.workspace, entry.user)
+                found[entry.user] = person.user.name if person else entry.user
+            if entry.subject not in found and (name := await self._name_of(entry)):
+                found[entry.subject] = name
+        return found
+
+    async def _name_of(self, entry: AuditEntry) -> str | None:
+        """Of what it was done to; None where that is a name already, or is gone."""
+        store, place, subject = self._runtime.store, entry.workspace, entry.subject
+        is_own = (place, entry.user) == (self._caller.workspace, self._caller.user)
+        match entry.action.partition(".")[0]:
+            case "user" | "preferences":
+                person = await self._runtime.directory.find(place, subject)
+                return person.user.name if person else _told_name(entry)
+            case "key" | "client":
+                key = await store.people.find_key_by_id(subject)
+                return key.name if key and key.workspace == place else _told_name(entry)
+            case "workspace" | "retention":
+                workspace = await store.people.find_workspace(subject)
+                return workspace.name if workspace else _told_name(entry)
+            case "thread" if is_own:
+                thread = await store.threads.find(place, entry.user, subject)
+                return thread.title or None if thread else None
+            case "run" if is_own:
+                run = await store.runs.find(place, subject)
+                return run.request[:_LONGEST_NAME] or None if run and run.user == entry.user else None
+            case "approval":
+                approval = await store.approvals.find(place, subject)
+                return approval.binding.tool if approval else None
+            case _:
+                return None
 
     async def export(
         self,
@@ -129,6 +172,12 @@ class Audit(BoundService):
             return user
         # Entries outlive their user: an id that is nobody's any more is still a good question.
         return next((id for id, name in people.items() if name == user), user)
+
+
+def _told_name(entry: AuditEntry) -> str | None:
+    """What it was called when it was done: of something that may be gone by now."""
+    name = entry.details.get("name")
+    return name if isinstance(name, str) and name else None
 
 
 async def forget_entries(rows: AuditStore, before: datetime) -> int:

@@ -39,7 +39,7 @@ class AgentSettings(TypedDict, total=False):
     """Its job in one sentence; others choose it by that."""
 
     instructions: str | None
-    """What it is told; a command reads - from stdin."""
+    """What it is told to do, and how."""
 
     model: str | None
     """What it thinks with, such as "openai:gpt-5"; none: the default."""
