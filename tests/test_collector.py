@@ -52,6 +52,16 @@ def test_a_failure_ends_the_pause_and_who_had_stopped_the_collector_has_it_stopp
         gc.enable()
 
 
-def test_a_program_that_has_loaded_the_hub_has_the_collector_it_had() -> None:
-    program = "import gc; from dragoman import Hub; assert gc.isenabled() and not gc.get_freeze_count()"
-    subprocess.run([sys.executable, "-c", program], check=True)
+LOADS = """
+import gc
+before = len(gc.get_objects())
+from dragoman import Hub
+assert gc.isenabled() and not gc.get_freeze_count()
+young = len(gc.get_objects(generation=0)) + len(gc.get_objects(generation=1))
+made = len(gc.get_objects()) - before
+assert young < made / 10, f"{young:,} of {made:,} objects are walked through next"
+"""
+
+
+def test_a_program_that_has_loaded_the_hub_has_the_collector_it_had_and_nothing_to_walk_through() -> None:
+    subprocess.run([sys.executable, "-c", LOADS], check=True)

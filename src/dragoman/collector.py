@@ -3,6 +3,36 @@
 import gc
 from collections.abc import Generator
 from contextlib import contextmanager
+from threading import Lock
+
+
+class _Process:
+    """What is frozen in it: objects that the collector never looks at again."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._has_frozen = False
+
+    def freeze_more(self) -> None:
+        """Freezes what is there now, where something was frozen before."""
+        with self._lock:
+            if self._is_freezing():
+                gc.freeze()
+
+    def age(self) -> None:
+        """What is there now counts as old: it is not looked at soon. Where some is frozen it stays young."""
+        with self._lock:
+            if not self._is_freezing():
+                gc.freeze()
+                gc.unfreeze()
+
+    def _is_freezing(self) -> bool:
+        """To count what is frozen walks through all of it, so a yes is remembered."""
+        self._has_frozen = self._has_frozen or gc.get_freeze_count() > 0
+        return self._has_frozen
+
+
+_process = _Process()
 
 
 @contextmanager
@@ -18,22 +48,8 @@ def paused() -> Generator[None]:
     try:
         yield
     finally:
+        _process.age()
         gc.enable()
-
-
-class _Process:
-    """Whether it has frozen something. To count that walks through all of it, so a yes is remembered."""
-
-    def __init__(self) -> None:
-        self._has_frozen = False
-
-    @property
-    def has_frozen(self) -> bool:
-        self._has_frozen = self._has_frozen or gc.get_freeze_count() > 0
-        return self._has_frozen
-
-
-_process = _Process()
 
 
 def keep() -> None:
@@ -41,5 +57,4 @@ def keep() -> None:
 
     For much that came late and lasts; what goes all the same is freed as ever, unless it is in cycles.
     """
-    if _process.has_frozen:
-        gc.freeze()
+    _process.freeze_more()
