@@ -119,6 +119,20 @@ async def test_nodes_with_other_keys_or_another_mode_are_told_both_when_they_sta
         assert [one.id for one in await runtime_of(hub).cluster.nodes()] == [runtime_of(hub).cluster.node.id]
 
 
+@pytest.mark.parametrize(
+    "address",
+    ["nats://:4222", "nats://ada:secret@:1", "nats://x:99999", "nats://[::1", "tls://x:y", "http://x"],
+)
+async def test_an_address_that_is_none_is_said_when_it_starts(
+    tmp_path: Path, postgres_url: str, address: str
+) -> None:
+    wrong = Settings(home=tmp_path, database_url=postgres_url, cluster_url=(address,))
+    with pytest.raises(ClusterFault, match="is no address of NATS") as told:
+        async with Hub(wrong):
+            pass
+    assert "secret" not in str(told.value)
+
+
 async def test_a_server_that_is_not_there_is_said_when_it_starts(
     tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, cast
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from nats.aio.client import Client
@@ -46,6 +46,14 @@ class NatsAddress:
     credentials: str = ""
     authorities: str = ""
     certificate: str = ""
+
+    def __post_init__(self) -> None:
+        for server in self.servers:
+            if not _is_address(server):
+                raise ClusterFault(
+                    f"{_without_user(server)[:200]!r} in DRAGOMAN_CLUSTER_URL is no address of NATS",
+                    hint="nats://host:4222, or tls://host:4222; several with commas",
+                )
 
     @property
     def shown(self) -> str:
@@ -259,6 +267,14 @@ def _key(seed: str) -> Ed25519PrivateKey:
     if len(raw) != 36 or raw[0] & 0xF8 != _SEED_PREFIX or not seed.startswith("SU"):
         raise ValueError("not the seed of a user")
     return Ed25519PrivateKey.from_private_bytes(raw[2:34])
+
+
+def _is_address(server: str) -> bool:
+    try:
+        parts = urlsplit(server if "://" in server else f"nats://{server}")
+        return parts.scheme in ("nats", "tls") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _user_of(server: str) -> str:
