@@ -68,7 +68,7 @@ async def test_the_list_is_filtered_and_refreshes_itself(open_console: OpenConso
 
         await page.get_by_label("Status").select_option("done")
         await expect(page.locator("#runs tbody tr")).to_have_count(1)
-        await expect(page).to_have_url(f"{console.url}/runs?q=&status=done&agent=&thread=")
+        await expect(page).to_have_url(f"{console.url}/runs?q=&status=done&agent=&thread=&sort=newest")
         await page.reload()
         await expect(page.locator("#runs tbody tr")).to_have_count(1)
         chat = page.get_by_label("Chat", exact=True)
@@ -110,6 +110,11 @@ async def test_a_run_is_read_step_by_step(open_console: OpenConsole, tmp_path: P
         await expect(page.locator("#events")).to_contain_text("call.finished")
         await page.get_by_role("link", name="Open in chat").click()
         await expect(page).to_have_url(f"{console.url}/chat/{run.thread}")
+        await page.goto(f"{console.url}/agents/assistant")
+        figures = page.get_by_role("region", name="Metrics").locator(".figure")
+        await expect(figures).to_have_count(4)
+        await expect(figures.first).to_contain_text("last used")
+        await expect(figures.last).to_contain_text("unknown")  # a price that nobody knows
 
 
 async def test_what_is_open_stays_open_while_a_run_goes_on(open_console: OpenConsole, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from dragoman.errors import InvalidArguments
 from dragoman.hub import BoundHub
 from dragoman.hub.agents import AgentView
 from dragoman.hub.rollout import RolloutStatus
+from dragoman.run import RunUsage
 from dragoman.scope import APP, Caller
 from dragoman.setting import people_set
 
@@ -190,8 +191,10 @@ async def _one(request: Request, name: str) -> dict[str, Any]:
     hub = hub_of(request)
     view = await hub.agents.view(name)
     agent = view.agent
+    runs = await hub.runs.list(agent=agent.name, roots_only=False, limit=_LAST_RUNS)
     return {
         "view": view,
+        "used": RunUsage(cost=view.numbers.cost, unpriced=sum(run.usage.unpriced for run in runs)),
         "address": address_of(agent),
         "few": _FEW,
         "connectors": await _connectors(hub),
@@ -199,7 +202,7 @@ async def _one(request: Request, name: str) -> dict[str, Any]:
         "default_model": (await hub.models.choose()).name,
         "is_of_files": _is_of_files(agent),
         "is_fixed": is_fixed(agent, hub.caller),
-        "runs": await hub.runs.list(agent=agent.name, roots_only=False, limit=_LAST_RUNS),
+        "runs": runs,
     }
 
 
