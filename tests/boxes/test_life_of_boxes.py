@@ -134,10 +134,13 @@ def test_what_a_killed_dragoman_leaves_ends_by_itself(tmp_path: Path) -> None:
 
 
 async def first_inside(hub: Hub) -> int:
-    """The first process of the container, as this machine numbers it."""
+    """The first process of the container, as this machine numbers it. It is found by the mark of its
+    connection: where it is stopped, it notices nothing and must be ended.
+    """
     mark = (await called(hub, "look"))["env"]["DRAGOMAN_CONNECTION"]
     pid = machine.first_of_container(f"dragoman-{mark}")
     assert pid is not None
+    assert f"DRAGOMAN_CONNECTION={mark}".encode() in Path(f"/proc/{pid}/environ").read_bytes()
     return pid
 
 

@@ -18,12 +18,11 @@ from pathlib import Path
 from secrets import token_hex
 from typing import cast
 
-from dragoman.connections.boxes.box import Box, Launch
+from dragoman.connections.boxes.box import MARK, Box, Launch
 from dragoman.connections.boxes.watchdog import LimitEnd
 from dragoman.connections.start_failures import ErrorLines
 from dragoman.errors import InvalidConfig, Unreachable
 
-MARK = "DRAGOMAN_CONNECTION"
 _STDERR_LINES = 200
 _STDERR_LINE = 2_000
 _STDERR_REST = 0.005  # seconds between turns of one that writes all the time

@@ -21,6 +21,8 @@ from dragoman.connections.boxes.visible_paths import SYSTEM, Mount, is_seen, lie
 from dragoman.connections.boxes.watchdog import BoxWatchdog, LimitedProcess
 from dragoman.connector import BoxLimits
 
+MARK = "DRAGOMAN_CONNECTION"
+"""The variable by which all that was started for a connection is found, wherever it went."""
 _PROGRAM = Path(__file__).with_name("launch_program.py")
 _ETC = Path(__file__).with_name("etc")
 _NETWORK_ETC = Path(__file__).with_name("network_etc")
@@ -220,7 +222,9 @@ class Box:
             mounts={mount.place: mount for mount in mounts}.values(),
             hidden=[self.hidden] if lies_in(self.hidden, shown) else (),
         )
-        return [*words, container.IMAGE, machine.own_python(), "-I", "-S", container.LAUNCHER, "-"]
+        # By its mark the first process is found as well, and ended where it can end nothing by itself.
+        words += [f"--env={MARK}={mark}", container.IMAGE]
+        return [*words, machine.own_python(), "-I", "-S", container.LAUNCHER, "-"]
 
     def _bubblewrap(self, env: Mapping[str, str], cwd: str) -> list[str]:
         words = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
