@@ -55,11 +55,11 @@ async def _forget_chats(runtime: "Runtime", workspace: Workspace, before: dateti
 
 
 async def _forget_chat(runtime: "Runtime", thread: Thread, before: datetime) -> bool:
-    """Unless somebody has written in it since it was listed."""
+    """Unless somebody has written in it, or pinned it, since it was listed."""
     key = (thread.workspace, thread.user, thread.id)
     async with runtime.locks.of("thread", *key):
         found = await runtime.store.threads.find(*key)
-        if found is None or found.updated_at >= before:
+        if found is None or found.pinned or found.updated_at >= before:
             return False
         await runtime.forget_thread(key)
     return True
