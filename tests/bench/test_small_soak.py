@@ -15,10 +15,10 @@ SOAK = Path(__file__).parents[2] / "bench" / "soak.py"
 
 
 @pytest.mark.fault
-def test_a_thousand_calls_and_ten_kills_lose_no_call_and_leave_nothing_behind() -> None:
-    command = [sys.executable, str(SOAK), "--calls", "1000", "--kills", "10", "--json"]
+def test_two_thousand_calls_and_twenty_kills_lose_no_call_and_leave_nothing_behind() -> None:
+    command = [sys.executable, str(SOAK), "--calls", "2000", "--kills", "20", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=patient(100), check=False)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout.splitlines()[-1])
     assert [verdict for verdict in report["verdicts"] if not verdict["met"]] == [], report
-    assert "10 kills" in report["tables"][0]["title"]
+    assert "20 kills" in report["tables"][0]["title"]
