@@ -14,62 +14,26 @@ import lab
 import peers
 from dragoman import Hub
 
+sys.path.append(str(peers.SERVERS.parent))
+from servers.loop_watch import watched  # pyright: ignore
+
 SERVERS = 20
-SERVER = """
-import json, sys
-count = int(sys.argv[1])
-text = "Reads record {0}, checks its invoice and sends the order of department {0}"
-schema = {"type": "object", "properties": {"text": {"type": "string", "description": "what to look for"}}}
-tools = [{"name": f"tool_{n}", "description": text.format(n), "inputSchema": schema} for n in range(count)]
-for line in sys.stdin:
-    asked = json.loads(line)
-    if "id" not in asked:
-        continue
-    start = int((asked.get("params") or {}).get("cursor") or 0)
-    page = {"tools": tools[start : start + 200]}
-    if start + 200 < count:
-        page["nextCursor"] = str(start + 200)
-    told = {"initialize": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
-                           "serverInfo": {"name": "many", "version": "1"}},
-            "tools/list": page, "ping": {}}.get(asked["method"])
-    answer = {"result": told} if told is not None else {"error": {"code": -32601, "message": "unknown"}}
-    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **answer}), flush=True)
-"""
-
-
-class LoopWatch:
-    def __init__(self) -> None:
-        self.longest = 0.0
-
-    async def watch(self) -> None:
-        while True:
-            since = time.thread_time()
-            await asyncio.sleep(0.001)
-            self.longest = max(self.longest, time.thread_time() - since)
-
-    def taken(self) -> float:
-        """In milliseconds, since it was last asked."""
-        longest, self.longest = self.longest, 0.0
-        return longest * 1000
+MANY = peers.SERVERS / "many_tools_stdio.py"
 
 
 async def measured(hub: Hub, report: lab.Report, tools: int) -> None:
-    program = hub.settings.home / "many.py"
-    program.write_text(SERVER)
-    watch = LoopWatch()
-    watching = asyncio.ensure_future(watch.watch())
-    await asyncio.sleep(0.01)
-    watch.taken()
-    since = time.process_time()
-    for number in range(SERVERS):
-        arguments = [str(program), str(tools // SERVERS)]
-        await hub.connectors.add(f"many{number}", command=sys.executable, args=arguments)
-    added, held = time.process_time() - since, watch.taken()
+    async with watched() as adding:
+        since = time.process_time()
+        for number in range(SERVERS):
+            arguments = [str(MANY), str(tools // SERVERS)]
+            await hub.connectors.add(f"many{number}", command=sys.executable, args=arguments)
+        added = time.process_time() - since
     assert len(hub.tools.list()) == tools
-    since = time.process_time()
-    assert (await hub.tools.search("send the order of department 7")).hits
-    searched, search_held = time.process_time() - since, watch.taken()
-    watching.cancel()
+    async with watched() as searching:
+        since = time.process_time()
+        assert (await hub.tools.search("send the order of department 7")).hits
+        searched = time.process_time() - since
+    held, search_held = adding.longest * 1000, searching.longest * 1000
     rows: list[list[object]] = [["added", added, held], ["first search", searched, search_held]]
     report.table(f"{tools:,} tools of {SERVERS} servers", ["what", "CPU s", "longest hold ms"], rows)
     if tools == 100_000:

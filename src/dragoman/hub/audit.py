@@ -81,7 +81,7 @@ class Audit(BoundService):
             case "key" | "client":
                 key = await store.people.find_key_by_id(subject)
                 return key.name if key and key.workspace == place else _told_name(entry)
-            case "workspace" | "retention":
+            case "workspace" | "retention" if subject == place or self._caller.role == "operator":
                 workspace = await store.people.find_workspace(subject)
                 return workspace.name if workspace else _told_name(entry)
             case "thread" if is_own:

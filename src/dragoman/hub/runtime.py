@@ -164,7 +164,8 @@ class Runtime:
             stack.callback(self._forget_parts)
             await self._open_store(stack)
             await self._open_sources(stack)
-            await self._lay_road(stack)
+            await self._open_rights(stack)
+            self._lay_road()
             await self._open_tools(stack)
             await self._open_agents(stack)
             await self._start_work(stack)
@@ -352,8 +353,8 @@ class Runtime:
         for source in self.sources.values():
             await source.close_for_user(workspace, user)
 
-    async def _lay_road(self, stack: AsyncExitStack) -> None:
-        """Who may call what, how much of it, and the road that every call takes."""
+    async def _open_rights(self, stack: AsyncExitStack) -> None:
+        """Who may call what, and how much of it."""
         self.permissions = Permissions(self.settings.multi_user, self.settings)
         self.keys = ApiKeys(
             self.store,
@@ -382,6 +383,9 @@ class Runtime:
             lambda: clock.now().timestamp(),
         )
         await stack.enter_async_context(self.budgets.blocks.opened(self.supervisor))
+
+    def _lay_road(self) -> None:
+        """The road that every call takes, and that of what else servers are asked."""
         self.road = Road(
             catalog=self.catalog,
             access=AccessRules(self.active),
