@@ -1,13 +1,19 @@
 """What a boxed program uses is limited, and what it was ended for is said."""
 
+import asyncio
 import json
+import os
+import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from boxes.boxed import added, called, needs, open_hub
 from dragoman import Hub
-from patience import patient
+from dragoman.connections.boxes.watchdog import BoxWatchdog, LimitEnd
+from dragoman.connector import BoxLimits
+from patience import patient, until
 
 pytestmark = pytest.mark.anyio
 
@@ -62,3 +68,50 @@ async def test_the_temporary_directory_of_a_box_is_its_own_and_ends(tmp_path: Pa
         found = await called(hub, "look", write={"/tmp/left": "x"})
         assert json.dumps(found["/tmp/left"]) == '"written"'
         assert not Path("/tmp/left").exists()
+
+
+class _Shell:
+    """A shell that starts a process for every line it is given."""
+
+    def __init__(self) -> None:
+        self.program = subprocess.Popen(
+            ["bash", "-c", "while read line; do sleep 60 & done"],
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+        )
+        self.ended_by: LimitEnd | None = None
+        self.mark = "shell"
+
+    @property
+    def pid(self) -> int:
+        return self.program.pid
+
+    def start(self, count: int) -> None:
+        assert self.program.stdin is not None
+        self.program.stdin.write(b"\n" * count)
+        self.program.stdin.flush()
+
+    def kill(self) -> None:
+        os.killpg(self.pid, signal.SIGKILL)
+        self.program.communicate()
+
+
+async def test_what_a_program_starts_later_counts_while_others_rest(tmp_path: Path) -> None:
+    one, other = _Shell(), _Shell()
+    watchdog = BoxWatchdog()
+    limits = BoxLimits(processes=5)
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            looks = tasks.create_task(watchdog.watch())
+            with watchdog.watching(one, limits, tmp_path, 0), watchdog.watching(other, limits, tmp_path, 0):
+                one.start(2)
+                await asyncio.sleep(2.5)  # looked at, while nothing starts
+                assert one.ended_by is None
+                one.start(4)
+                await until(lambda: one.ended_by is not None)
+            looks.cancel()
+        assert one.ended_by is not None
+        assert one.ended_by.cause.endswith("processes of 5 (limits.processes)")
+        assert other.ended_by is None
+    finally:
+        other.kill()

@@ -1,16 +1,19 @@
 """Holds boxed programs to what they may use together: memory, processor time, processes, disk of their home.
 
-One look at the process table serves all boxes. What is over a limit is killed whole, and its cause is said.
+One look at the process table serves all boxes; where nothing has started since the last, only their processes
+are looked at. What is over a limit is killed whole, and its cause is said.
 """
 
 import asyncio
 import os
 import signal
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from threading import Thread
 from typing import Protocol
 
 from dragoman.connections.boxes.homes import disk_used
@@ -56,6 +59,7 @@ class _Watched:
     waits: int  # processes that are the box's own
     find_first: Callable[[], int | None] | None  # where its processes are not below the one that was started
     first: int | None
+    family: list[int] | None = None  # its processes, until another may be among them
     free: int = 0
     looks_again: float = 0.0
     used: float = 0.0  # of the limit that is nearest
@@ -72,6 +76,7 @@ class BoxWatchdog:
     def __init__(self) -> None:
         self._by_pid: dict[int, _Watched] = {}
         self._some = asyncio.Event()
+        self._newest: bytes | None = None
 
     @contextmanager
     def watching(
@@ -100,7 +105,7 @@ class BoxWatchdog:
             is_close = any(one.used > _CLOSE for one in self._by_pid.values())
             await asyncio.sleep(_LOOK_CLOSELY if is_close else _LOOK)
             watched = [*self._by_pid.values()]
-            for one, why in await asyncio.to_thread(_over_limits, watched):
+            for one, why in await asyncio.to_thread(self._over_limits, watched):
                 if self._by_pid.get(one.process.pid) is one and one.process.ended_by is None:
                     one.process.ended_by = why
                     one.process.kill()
@@ -108,20 +113,31 @@ class BoxWatchdog:
                         with suppress(OSError):
                             os.kill(one.first, signal.SIGKILL)
 
+    def _over_limits(self, watched: Sequence[_Watched]) -> list[tuple[_Watched, LimitEnd]]:
+        newest = _newest()  # before the look: who starts during it is found by the next
+        nobody_new = newest == self._newest and _tells_of_starts()
+        if nobody_new and all(one.family is not None for one in watched):
+            rows = _rows(pid for one in watched for pid in one.family or ())
+        else:
+            rows = _rows(int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit())
+            _find_families(watched, rows)
+            self._newest = newest
+        found: list[tuple[_Watched, LimitEnd]] = []
+        for one in watched:
+            pids = [pid for pid in one.family or () if pid in rows]
+            if why := _over(one, pids, [rows[pid] for pid in pids]):
+                found.append((one, why))
+        return found
 
-def _over_limits(watched: Iterable[_Watched]) -> list[tuple[_Watched, LimitEnd]]:
-    rows = _process_table()
+
+def _find_families(watched: Sequence[_Watched], rows: Mapping[int, _Row]) -> None:
     below: dict[int, list[int]] = {}
     for pid, row in rows.items():
         below.setdefault(row.parent, []).append(pid)
-    found: list[tuple[_Watched, LimitEnd]] = []
     for one in watched:
         if one.first is None and one.find_first is not None:
             one.first = one.find_first()
-        pids = _family(one.first, below) if one.first is not None else []
-        if why := _over(one, pids, [rows[pid] for pid in pids if pid in rows]):
-            found.append((one, why))
-    return found
+        one.family = None if one.first is None else _family(one.first, below)
 
 
 def _over(one: _Watched, pids: list[int], rows: list[_Row]) -> LimitEnd | None:
@@ -172,23 +188,41 @@ def _family(pid: int, below: dict[int, list[int]]) -> list[int]:
     return found
 
 
-def _process_table() -> dict[int, _Row]:
+def _newest() -> bytes:
+    """The number given last to any process or thread here: while it stays the same, none has started."""
+    return _read("/proc/loadavg").split()[-1]
+
+
+@cache
+def _tells_of_starts() -> bool:
+    """Whether that is so here: a `/proc/loadavg` that a container makes itself says so late, or never."""
+    before = _newest()
+    thread = Thread(target=_newest)
+    thread.start()
+    thread.join()
+    return _newest() != before
+
+
+def _rows(pids: Iterable[int]) -> dict[int, _Row]:
     table: dict[int, _Row] = {}
-    for entry in os.scandir("/proc"):
-        if entry.name.isdigit():
-            with suppress(OSError, IndexError, ValueError):
-                table[int(entry.name)] = _row(entry.name)
+    for pid in pids:
+        with suppress(OSError, IndexError, ValueError):
+            table[pid] = _row(pid)
     return table
 
 
-def _row(pid: str) -> _Row:
-    file = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
-    try:
-        words = os.read(file, 1024).rpartition(b")")[2].split()
-    finally:
-        os.close(file)
+def _row(pid: int) -> _Row:
+    words = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     # Its own time, and that of children it has waited for.
     return _Row(int(words[1]), int(words[21]) * _PAGE, sum(map(int, words[11:15])) / _TICKS)
+
+
+def _read(path: str) -> bytes:
+    file = os.open(path, os.O_RDONLY)
+    try:
+        return os.read(file, 1024)
+    finally:
+        os.close(file)
 
 
 def _proportional(pid: int) -> int:
