@@ -116,12 +116,12 @@ class Doors:
     def _make_mcp(self) -> "McpEndpoint":
         from dragoman.mcp_endpoint import McpEndpoint
 
-        return McpEndpoint(self._hub, has_console=True)
+        return McpEndpoint(self._hub, has_console=True, streams=self._api.streams)
 
     def _make_console(self) -> "Console":
         from dragoman.console.app import Console
 
-        return Console(self._hub, self.sessions)
+        return Console(self._hub, self.sessions, self._api.streams)
 
     async def sign_in_code(self) -> str:
         """Works once, and signs in who runs the service."""

@@ -92,8 +92,8 @@ class Settings:
         Setting("Most HTTP connections at once; fewer where the system allows fewer open files.", _SERVICE),
     ] = 10_000
     max_streams_per_user: Annotated[
-        int, Setting("Most standing streams of `/mcp` that one user may have open.", _SERVICE)
-    ] = 200
+        int, Setting("Most streams of `/mcp`, of events and of chats that one user may have open.", _SERVICE)
+    ] = 500
     header_timeout: Annotated[
         float, Setting("Seconds within which the head of an HTTP request must have come.", _SERVICE)
     ] = 15.0

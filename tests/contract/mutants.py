@@ -126,8 +126,8 @@ MUTANTS = (
     ),
     Mutant(
         "one user takes the streams of all",
-        "if [*self._streams.values()].count(holder) >= share:",
-        "if [*self._streams.values()].count(holder) >= share * MOST_STREAMS:",
+        "if self._open[holder] >= self._most:",
+        "if self._open[holder] >= self._most * 100:",
         ("test_one_user_cannot_take_the_streams_of_all",),
     ),
     Mutant(

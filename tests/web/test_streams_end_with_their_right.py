@@ -25,7 +25,7 @@ from api.live import Live, open_service
 from dragoman import Annotations
 from dragoman.console.app import ROUTES
 from dragoman.console.sessions import COOKIE
-from patience import PATIENCE, deadline
+from patience import PATIENCE, deadline, until
 from servers.library_server import open_library
 from web.ended_rights import (
     Someone,
@@ -48,16 +48,20 @@ WITHIN = 2.0
 SETTINGS: dict[str, Any] = {"multi_user": True, "allowed_networks": ("127.0.0.0/8",), "model": "scripted"}
 
 
+async def signed_in(live: Live, who: Someone) -> dict[str, str]:
+    answer = Response()
+    await live.doors.sessions.begin(answer, who.key)
+    cookie = answer.headers["set-cookie"].partition(";")[0]
+    assert cookie.startswith(COOKIE)
+    return {"Cookie": cookie}
+
+
 async def console_streams(
     live: Live, who: Someone, stack: AsyncExitStack
 ) -> dict[str, aiohttp.ClientResponse]:
-    sessions = live.doors.sessions
-    signed_in = Response()
-    await sessions.begin(signed_in, who.key)
-    cookie = signed_in.headers["set-cookie"].partition(";")[0]
-    assert cookie.startswith(COOKIE)
-    headers = {"Cookie": cookie}
-    found = await sessions.find(Request({"type": "http", "headers": [(b"cookie", cookie.encode())]}))
+    headers = await signed_in(live, who)
+    cookie = headers["Cookie"].encode()
+    found = await live.doors.sessions.find(Request({"type": "http", "headers": [(b"cookie", cookie)]}))
     assert found is not None
     silent = stack.enter_context(socket.create_server(("127.0.0.1", 0)))  # a server that never answers
     entry = {"url": f"http://127.0.0.1:{silent.getsockname()[1]}/mcp"}
@@ -163,3 +167,35 @@ async def test_streams_in_another_process_end_in_time_too(postgres_url: str, tmp
             began = time.monotonic()
             await stream.content.read()
             assert time.monotonic() - began < WITHIN * PATIENCE
+
+
+async def test_a_user_has_a_share_of_streams_whichever_doors_they_take(tmp_path: Path) -> None:
+    async with (
+        open_library() as library,
+        open_service(tmp_path, max_streams_per_user=1, **SETTINGS) as live,
+    ):
+        one, other = [await someone(live, name, library.url) for name in ("one", "other")]
+        headers = {"/api/events": one.bearer, "/log/events": await signed_in(live, one)}
+
+        async def status(path: str) -> int:
+            async with live.session.get(live.url + path, headers=headers[path]) as answer:
+                return answer.status
+
+        for path in headers:
+            async with AsyncExitStack() as stack:
+                await stack.enter_async_context(opened(live, "GET", path, headers[path]))
+                assert [await status(door) for door in headers] == [429, 429]
+                with pytest.raises(AssertionError, match="429"):
+                    await mcp_streams(live, one, stack)
+                await stack.enter_async_context(opened(live, "GET", "/api/events", other.bearer))
+
+            async def is_free() -> bool:
+                return await status("/api/events") == 200
+
+            await until(is_free)
+        async with AsyncExitStack() as stack:
+            with pytest.raises(
+                AssertionError, match="one user may have 1"
+            ):  # the first is open, the second not
+                await mcp_streams(live, one, stack)
+            assert await status("/api/events") == 429

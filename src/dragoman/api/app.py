@@ -4,7 +4,6 @@ Everything else is FastAPI's, which is loaded with the first request for it (`ro
 Whoever opens the hub closes it; `stop` ends the streams of events.
 """
 
-import asyncio
 from functools import partial
 
 from starlette.requests import Request
@@ -12,7 +11,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dragoman.api.calls import CALL, read_call, refuse_unknown, wants_events
-from dragoman.api.events import STOPPING, event_stream
+from dragoman.api.events import event_stream
 from dragoman.api.probes import HEALTH, READY, health, readiness
 from dragoman.api.route_groups import Part, parts_at, place_of
 from dragoman.errors import DragomanError
@@ -23,20 +22,21 @@ from dragoman.telemetry.logs import get_logger
 from dragoman.web.bodies import MAX_BODY, limited, read_body
 from dragoman.web.guard import HUB, bound_hub, words_of
 from dragoman.web.problems import WrongMethod, internal, problem
+from dragoman.web.standing_streams import STREAMS, StandingStreams
 
 _JSON = (b"content-type", b"application/json")
 
 
 class Api:
-    def __init__(self, hub: Hub, *, max_body: int = MAX_BODY) -> None:
+    def __init__(self, hub: Hub, *, max_body: int = MAX_BODY, streams: StandingStreams | None = None) -> None:
         self._hub = hub
         self._max_body = max_body
-        self._stopping = asyncio.Event()
+        self.streams = streams or StandingStreams(hub.settings.max_streams_per_user)
         self._groups: dict[tuple[Part, ...], ASGIApp] = {}
 
     def stop(self) -> None:
         """Ends every stream of events, so that their connections can close."""
-        self._stopping.set()
+        self.streams.stopping.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -48,7 +48,7 @@ class Api:
             if scope["method"] == "GET" and scope["path"] in (HEALTH, READY):
                 await (await self._probe(scope))(scope, receive, send)
                 return
-            scope[HUB], scope[STOPPING] = self._hub, self._stopping
+            scope[HUB], scope[STREAMS] = self._hub, self.streams
             try:
                 app = await self._operations_at(scope["path"])
             except Exception:  # noqa: BLE001
@@ -84,7 +84,7 @@ class Api:
             hub = bound_hub(self._hub, scope)
             call = read_call(hub, await read_body(receive, self._max_body))
             if _wants_events(scope):
-                scope[STOPPING] = self._stopping
+                scope[STREAMS] = self.streams
                 await event_stream(Request(scope), *call.stream())(scope, receive, send)
                 return
             answer = await call.make()

@@ -12,14 +12,14 @@ from dragoman.events import Event
 from dragoman.hub import BoundHub
 from dragoman.run import RunEvent
 from dragoman.web.encoding import encode
+from dragoman.web.guard import CALLER
 from dragoman.web.server_sent_events import EventStream, Work, event_frame
-
-STOPPING = "dragoman.stopping"  # an event in a request's scope: the service ends
+from dragoman.web.standing_streams import STREAMS
 
 
 def event_stream(request: Request, frames: AsyncIterator[bytes], beside: Work | None = None) -> Response:
     """Until the reader leaves, the end is told or the service stops."""
-    return EventStream(frames, request.scope[STOPPING], beside=beside)
+    return EventStream(frames, request.scope[STREAMS], request.scope[CALLER], beside=beside)
 
 
 async def run_frames(events: AsyncIterator[RunEvent], *, of_thread: bool = False) -> AsyncIterator[bytes]:

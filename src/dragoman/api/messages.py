@@ -13,7 +13,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from starlette.responses import Response
 
 from dragoman.agent import Exposure
-from dragoman.api.events import STOPPING
 from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.api.run_shapes import AcceptedShape, MessagesShape, message_view, run_view
 from dragoman.hub import BoundHub
@@ -21,6 +20,7 @@ from dragoman.hub.attachments import MOST_ATTACHED, Attachment
 from dragoman.run import Run, RunEvent, RunLimits
 from dragoman.store.records import AcceptedRun
 from dragoman.web.encoding import json_response
+from dragoman.web.standing_streams import STREAMS
 
 routes = APIRouter(prefix="/api", tags=["messages"], responses=PROBLEMS)
 LONGEST_WAIT = 300.0
@@ -174,7 +174,7 @@ async def _posted(
     )
     run = accepted.run
     if seconds:
-        run = await _settled(hub, run, request.scope[STOPPING], seconds)
+        run = await _settled(hub, run, request.scope[STREAMS].stopping, seconds)
     return _told(replace(accepted, run=run), waited=bool(seconds))
 
 

@@ -1,6 +1,5 @@
 """The console of one hub as an ASGI app: the session, then the page. Streams end with `stop`."""
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -51,6 +50,7 @@ from dragoman.hub import Hub
 from dragoman.telemetry.logs import get_logger
 from dragoman.web.bodies import limited
 from dragoman.web.guard import CREDENTIAL, Credential
+from dragoman.web.standing_streams import StandingStreams
 
 _PARTS = (
     sign_in, oidc, menu, palette, overview, chat, connectors, tools, bundles, hooks, code, agents, runs,
@@ -64,10 +64,10 @@ _MOST_OF_STRANGERS = 64 * 1024
 
 
 class Console:
-    def __init__(self, hub: Hub, sessions: BrowserSessions) -> None:
+    def __init__(self, hub: Hub, sessions: BrowserSessions, streams: StandingStreams) -> None:
         self._acting_for = hub.acting_for
         self._menu = menu.Menu()
-        self._stopping = asyncio.Event()
+        self._streams = streams
         self.sessions = sessions
         pages = Pages()
         # Files alone are compressed: what is in a page beside a secret must not be guessed from its size.
@@ -75,14 +75,14 @@ class Console:
         self._app.state.hub = hub
         self._app.state.pages = pages
         self._app.state.sessions = self.sessions
-        self._app.state.stopping = self._stopping
+        self._app.state.streams = streams
         self._app.add_exception_handler(404, _not_found)
         self._app.add_exception_handler(413, _too_large)
         self._app.add_exception_handler(DragomanError, _refused)  # type: ignore[arg-type]
 
     def stop(self) -> None:
         """Ends every stream, so that their connections can close."""
-        self._stopping.set()
+        self._streams.stopping.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -217,7 +217,8 @@ def part_frame(text: bytes) -> bytes:
 
 def event_stream(request: Request, frames: AsyncIterator[bytes], beside: Work | None = None) -> Response:
     """Server-sent events to one page: until it is left or the service stops."""
-    return EventStream(frames, request.app.state.stopping, keep_alive=_KEEP_ALIVE, beside=beside)
+    streams, caller = request.app.state.streams, hub_of(request).caller
+    return EventStream(frames, streams, caller, keep_alive=_KEEP_ALIVE, beside=beside)
 
 
 # What templates say

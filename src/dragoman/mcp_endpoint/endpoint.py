@@ -71,8 +71,8 @@ from dragoman.web.guard import CREDENTIAL, Credential, bound_hub
 from dragoman.web.problems import status_of
 from dragoman.web.protected_resources import ProtectedResources
 from dragoman.web.server_sent_events import until_first_ends, until_gone
+from dragoman.web.standing_streams import StandingStreams
 
-MOST_STREAMS = 1_000
 _SESSION = b"mcp-session-id"
 _VERSION = "mcp-protocol-version"
 Headers = dict[str, str]
@@ -98,6 +98,7 @@ class McpEndpoint:
         max_body: int = MAX_BODY,
         sessions: EndpointSessions | None = None,
         has_console: bool = False,
+        streams: StandingStreams | None = None,
     ) -> None:
         """`has_console`: the console is at the same address, and people are led to it."""
         self._hub = hub
@@ -109,7 +110,8 @@ class McpEndpoint:
         self._sessions = EndpointSessions() if sessions is None else sessions
         self._max_body = max_body
         self._slow = SlowRequests()
-        self._streams: dict[StandaloneStream, tuple[str, str]] = {}  # whose each is
+        self._share = streams or StandingStreams(hub.settings.max_streams_per_user)
+        self._streams: set[StandaloneStream] = set()
         self._is_stopping = False
 
     def stop(self) -> None:
@@ -424,20 +426,18 @@ class McpEndpoint:
         last: bytes = b"",
     ) -> None:
         """Ends with whichever comes first: the client, the news, or `stop`."""
-        if len(self._streams) >= MOST_STREAMS or self._is_stopping:
-            raise _WrongRequest(503, "Too many open streams")
-        holder, share = (caller.workspace, caller.user), self._hub.settings.max_streams_per_user
-        if [*self._streams.values()].count(holder) >= share:
-            raise _WrongRequest(429, f"Too many open streams: one user may have {share}")
-        self._streams[stream] = holder
-        try:
-            # Who reads the first words may rely on hearing all that happens from then on.
-            listening = asyncio.Event()
-            await until_first_ends(
-                follow(listening), stream.open(first, listening), until_gone(receive), stream.ended()
-            )
-        finally:
-            del self._streams[stream]
+        if self._is_stopping:
+            raise _WrongRequest(503, "Dragoman is stopping")
+        with self._share.one_of(caller):
+            self._streams.add(stream)
+            try:
+                # Who reads the first words may rely on hearing all that happens from then on.
+                listening = asyncio.Event()
+                await until_first_ends(
+                    follow(listening), stream.open(first, listening), until_gone(receive), stream.ended()
+                )
+            finally:
+                self._streams.discard(stream)
         await stream.close(last)
 
 

@@ -11,6 +11,9 @@ from typing import Any, cast
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from dragoman.scope import Caller
+from dragoman.web.standing_streams import StandingStreams
+
 KEEP_ALIVE = 15.0
 STILL_HERE = b": still here\n\n"
 Header = tuple[bytes, bytes]
@@ -79,25 +82,32 @@ class EventWriter:
 class EventStream(Response):
     """One reader of `frames`, which it closes.
 
-    It ends with whichever comes first: the frames, the reader or `stopping`. `beside` is what has to run
+    It ends with whichever comes first: the frames, the reader or the service. `beside` is what has to run
     meanwhile; it ends with the stream, and the stream with it.
     """
 
     def __init__(
         self,
         frames: AsyncIterator[bytes],
-        stopping: asyncio.Event,
+        streams: StandingStreams,
+        caller: Caller,
         *,
         keep_alive: float = KEEP_ALIVE,
         beside: Work | None = None,
     ) -> None:
         super().__init__()
         self._frames = cast("AsyncGenerator[bytes]", frames)
-        self._stopping = stopping
+        self._streams = streams
+        self._caller = caller
         self._keep_alive = keep_alive
         self._beside = beside
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._streams.one_of(self._caller):
+            await self._stream(receive, send)
+
+    async def _stream(self, receive: Receive, send: Send) -> None:
+        stopping = self._streams.stopping
         writer = EventWriter(send, content_type=_EVENTS_AS_TEXT)
         await writer.begin()
         # In this order: who reads the first comment may rely on hearing all that happens from then on.
@@ -105,10 +115,10 @@ class EventStream(Response):
             self._tell(writer),
             self._send_comments(writer),
             until_gone(receive),
-            self._stopping.wait(),
+            stopping.wait(),
             *([self._beside()] if self._beside is not None else ()),
         )
-        await writer.finish(_COME_BACK if self._stopping.is_set() else b"")
+        await writer.finish(_COME_BACK if stopping.is_set() else b"")
 
     async def _tell(self, writer: EventWriter) -> None:
         async with aclosing(self._frames) as frames:
