@@ -161,7 +161,7 @@ async def test_an_idle_stream_is_kept_alive_and_ends_with_its_reader(tmp_path: P
             if sent.count(b": still here\n\n") == 3:
                 beats.set()
 
-        stream = EventStream(hub_frames(hub), asyncio.Event(), keep_alive=0.01)
+        stream = EventStream(hub_frames(hub), StandingStreams(1), hub.caller, keep_alive=0.01)
         async with deadline(5), asyncio.TaskGroup() as tasks:
             tasks.create_task(stream({"type": "http"}, receive, send))
             await beats.wait()
