@@ -146,6 +146,7 @@ async def test_events_are_streamed_with_ids(tmp_path: Path) -> None:
 async def test_an_idle_stream_is_kept_alive_and_ends_with_its_reader(tmp_path: Path) -> None:
     from dragoman.api.events import hub_frames
     from dragoman.web.server_sent_events import EventStream
+    from dragoman.web.standing_streams import StandingStreams
 
     async with Hub(Settings(home=tmp_path)) as hub:
         sent: list[bytes] = []
