@@ -6,6 +6,7 @@ changed (illegal characters, too long) carries a hash of the pair it stands for.
 """
 
 import re
+from collections.abc import Sequence
 from difflib import get_close_matches
 from hashlib import sha256
 
@@ -67,6 +68,11 @@ def dotted_name(name: str) -> str:
     """A public tool name as people read it, `email.send`. For screens alone: it is never looked up."""
     found = _PUBLIC.fullmatch(name)
     return f"{found[1]}.{found[2]}" if found else name
+
+
+def spellings(words: str) -> Sequence[str]:
+    """What to look for in stored names when people type what they read: there `email.send` has no dot."""
+    return [words, words.replace(".", "_", 1)] if "." in words else [words] if words else []
 
 
 def did_you_mean(word: str, known: list[str]) -> str | None:

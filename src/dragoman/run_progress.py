@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, cast
 
+from dragoman.names import dotted_name
 from dragoman.run import FINISHED, RunEvent, RunStatus
 
 MilestoneKind = Literal["started", "resumed", "message", "finished"]
@@ -84,7 +85,7 @@ class CallProgress:
 
     @property
     def title(self) -> str:
-        return str(self.facts.get("title") or self.tool)
+        return dotted_name(str(self.facts.get("title") or self.tool))
 
 
 Piece = SpokenText | StatedPlan | Notice | PersonAsked | CallProgress

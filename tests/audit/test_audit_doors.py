@@ -11,6 +11,7 @@ from trail import ADA, echo, tamper
 from api.live import open_service
 from cli.command_line import Command
 from dragoman import Hub, NotFound, Settings
+from servers.samples import sample
 
 pytestmark = pytest.mark.anyio
 
@@ -36,6 +37,14 @@ async def test_rest_lists_verifies_and_exports(tmp_path: Path, database_url: str
         assert [json.loads(line)["number"] for line in reply.body.splitlines()] == [2, 3]
         assert b"secret" not in reply.body
         assert (await live.ask("GET", "/api/audit/export?after=3")).body == b""
+        # A tool is kept by its name for programs, told as people read it, and found by either.
+        await live.hub.connectors.add("email", **sample("email", tmp_path))
+        assert (await live.call("mcp_email_read-emails"))["ok"]
+        for words in ("email.read-e", "mcp_email_read-emails"):
+            reply = await live.ask("GET", f"/api/audit?action=call&q={words}")
+            (entry,) = reply.value["entries"]
+            assert reply.value["names"][entry["subject"]] == "email.read-emails"
+            assert entry["subject"] == "mcp_email_read-emails"
         for wrong in ("limit=0", "limit=1001", "after=-1", "after=9999999999999", "limit=x", "sort=x"):
             assert (await live.ask("GET", f"/api/audit?{wrong}")).status == 422
         assert (await live.ask("GET", "/api/audit?workspace=nowhere")).status == 404

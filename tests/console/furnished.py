@@ -15,7 +15,12 @@ from logins.client_flow import Client, Person
 from servers.hubs import quick, until
 from servers.samples import open_tasks, sample_program
 
-SETTINGS: dict[str, Any] = {"model": "speaker", "multi_user": True, "registry_url": "http://127.0.0.1:9"}
+SETTINGS: dict[str, Any] = {
+    "model": "speaker",
+    "multi_user": True,
+    "registry_url": "http://127.0.0.1:9",
+    "rollout_share": 0.0,  # the assistant calls tools by itself
+}
 _ANSWER = """Here is what I found.
 
 | Issue | State | Owner |

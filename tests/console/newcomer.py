@@ -127,7 +127,7 @@ async def _reads_the_run(page: Page) -> None:
     await page.get_by_role("link", name=re.compile("^move the file")).click()
     moments = page.locator(".runs-moment")
     await expect(
-        moments.filter(has_text="mcp_files_move_file", has_not_text="ask_person").filter(has_text="done")
+        moments.filter(has_text="files.move_file", has_not_text="ask_person").filter(has_text="done")
     ).to_have_count(1)
     await expect(moments.filter(has_text="waits for an approval")).to_contain_text(re.compile(r"ok\s*after"))
     await expect(moments.last).to_contain_text("@assistant is done")

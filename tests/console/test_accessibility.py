@@ -20,6 +20,8 @@ TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
 OF_COLOURS = ["color-contrast", "link-in-text-block"]
 # Nothing may be wider than the page: what is wide scrolls inside.
 _WIDER = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+# People read `email.send`; what they wrote themselves stays as it is. The page of a tool says its name, too.
+_NAMES_OF_PROGRAMS = "[...document.body.innerText.matchAll(/(?<!call )mcp_[a-z][a-z0-9-]*_[\\w-]+/g)].join()"
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +93,8 @@ async def test_no_page_is_too_wide_or_keeps_anybody_out(
                     await page.wait_for_selector("#models table")
                     await page.wait_for_selector("#rollout table")
                 found += await too_wide(page, name)
+                if name != "tool" and (names := await page.evaluate(_NAMES_OF_PROGRAMS)):
+                    found.append(f"{name} shows names that are for programs: {names}")
                 await opened_fully(page)
                 found += await looked_at(page, axe, name)
             await page.context.clear_cookies()

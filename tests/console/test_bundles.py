@@ -28,7 +28,7 @@ async def test_a_bundle_is_made_and_its_tools_are_shown_as_a_person_wants(
         await page.get_by_role("button", name="Create").click()
         await page.get_by_role("link", name="support").click()
 
-        await page.locator("summary", has_text="tracker__list_issues").click()
+        await page.locator("summary", has_text="tracker.list_issues").click()
         form = page.get_by_role("form", name="Override of tracker__list_issues")
         await form.get_by_label("Name", exact=True).fill("look")
         await form.get_by_label("Use of limit").select_option("fixed")
@@ -51,7 +51,7 @@ async def test_a_bundle_is_made_and_its_tools_are_shown_as_a_person_wants(
         await expect(member.locator("summary", has_text="look")).to_be_visible()
         await expect(member.get_by_role("button", name="Save")).to_have_count(0)
 
-        await page.locator("summary", has_text="tracker__create_issue").click()
+        await page.locator("summary", has_text="tracker.create_issue").click()
         await page.get_by_role("button", name="Take out tracker__create_issue").click()
         await agree(page)
         await expect(page.locator("details.card")).to_have_count(1)

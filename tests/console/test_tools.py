@@ -94,7 +94,7 @@ async def test_tools_are_found_as_one_types(open_console: OpenConsole, tmp_path:
 
         await search.fill("")
         await _found(page, "34 of 34")
-        switch = page.get_by_role("switch", name="mcp_faults_echo is enabled")
+        switch = page.get_by_role("switch", name="faults.echo is enabled")
         await switch.click()
         await expect(switch).to_have_attribute("aria-checked", "false")
         assert console.hub.tools.get("mcp_faults_echo").enabled is False

@@ -1178,7 +1178,7 @@ class MemoryAudit(Aggregate):
         action: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
-        words: str = "",
+        words: Sequence[str] = (),
         newest_first: bool = False,
     ) -> Sequence[AuditEntry]:
         found = [
@@ -1189,7 +1189,8 @@ class MemoryAudit(Aggregate):
             and (since is None or one.time >= since)
             and (until is None or one.time < until)
             and any(
-                words.lower() in text.lower()
+                word.lower() in text.lower()
+                for word in words or [""]
                 for text in (one.subject, one.action, one.outcome, one.agent or "")
             )
             and (not after or (one.number < after if newest_first else one.number > after))

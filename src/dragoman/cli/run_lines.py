@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from dragoman.cli.screen import milliseconds, plain
+from dragoman.names import dotted_name
 
 Facts = Mapping[str, Any]
 _LONGEST = 120
@@ -22,9 +23,11 @@ def tells_end(data: Facts) -> bool:
 
 
 def title_of(data: Facts) -> str:
-    """What has no title is called by its name, in words."""
-    title = str(data.get("title") or data.get("tool") or "")
-    return title.replace("_", " ").capitalize() if title == data.get("tool") else title
+    """What has no title is called by its name: a tool `email.send`, what an agent has anyhow in words."""
+    name = str(data.get("tool") or "")
+    title = str(data.get("title") or name)
+    shown = dotted_name(title)
+    return title.replace("_", " ").capitalize() if title == shown == name else shown
 
 
 def call_started(data: Facts) -> str:
@@ -56,7 +59,7 @@ def plan_lines(steps: Iterable[Facts]) -> list[str]:
     for at, step in enumerate(steps, 1):
         reason = f": {step['reason']}" if step.get("reason") else ""
         after = ", ".join(map(str, step.get("depends_on") or ()))
-        text = f"{step.get('tool')}{reason}" + (f" · after {after}" if after else "")
+        text = f"{dotted_name(str(step.get('tool')))}{reason}" + (f" · after {after}" if after else "")
         lines.append(f"[dim]{at}. {plain(text, _LONGEST)}[/]")
     return lines
 
@@ -64,7 +67,7 @@ def plan_lines(steps: Iterable[Facts]) -> list[str]:
 def source(context: Facts) -> str:
     where = f" {context['uri']}" if context.get("uri") else ""
     excerpt = " ".join(str(context.get("excerpt") or "").split())
-    return plain(f"[{context['id']}] {context['tool']}{where}: {excerpt}", _LONGEST)
+    return plain(f"[{context['id']}] {dotted_name(context['tool'])}{where}: {excerpt}", _LONGEST)
 
 
 def ending(finished: Facts, seconds: float | None) -> list[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman.cli.run_lines import brief, money, plan_lines, usage_line
 from dragoman.cli.screen import ago, milliseconds, plain
 from dragoman.cli.tables import new_table
+from dragoman.names import dotted_name
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -100,8 +101,9 @@ def _title(step: Facts) -> str:
             cost = f", {money(details['cost'])}" if details["cost"] else ""
             return f"{title} [dim]{tokens}{cost}, {milliseconds(details['duration_ms'])}[/]"
         case "call":
-            name = plain(details.get("title") or details.get("tool") or "")
-            of = f" [dim]{plain(str(details.get('tool')))}[/]"
+            tool = dotted_name(str(details.get("tool") or ""))
+            name = plain(dotted_name(str(details.get("title") or tool)))
+            of = f" [dim]{plain(tool)}[/]"
             return f"[bold]{name}[/]{of} {_outcome(details)}"
         case "approval" | "question":
             waited = details.get("waited_ms")

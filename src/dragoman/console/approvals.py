@@ -13,6 +13,7 @@ from dragoman.console.questions import answer_or_decline, calls_for, form_for
 from dragoman.console.submitted_form import filled
 from dragoman.errors import Conflict
 from dragoman.hub.approvals import ApprovalView as Approval
+from dragoman.names import dotted_name
 from dragoman.store.records import ApprovalStatus
 from dragoman.tool import visible_json
 
@@ -45,7 +46,7 @@ async def answer(request: Request) -> Response:
         )
     given = form.text("answer")
     await hub.approvals.answer(approval, given)
-    tool = seen.approval.binding.tool
+    tool = dotted_name(seen.approval.binding.tool)
     told = f"{tool} was denied." if given == "no" else f"{tool} is allowed."
     return pages_of(request).part(request, "approvals/open.html", told=told, **await _open(request))
 

@@ -121,7 +121,7 @@ def _approval_card(asked: AskedApproval) -> ApprovalCard:
         status=asked.status,
         tool=approval.binding.tool,
         connector=approval.slug,
-        title=asked.asked.title or approval.binding.tool,
+        title=asked.asked.title or dotted_name(approval.binding.tool),
         reason=approval.reason,
         arguments=visible_json(asked.asked.arguments),
         mark=approval.binding.arguments_hash,

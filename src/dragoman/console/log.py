@@ -12,6 +12,7 @@ from starlette.routing import Route
 from dragoman.console.formatting import pretty
 from dragoman.console.pages import duration, event_stream, hub_of, is_part, pages_of
 from dragoman.events import Event
+from dragoman.names import dotted_name
 from dragoman.web.server_sent_events import event_frame
 
 _MOST_CALLS = 100
@@ -83,12 +84,13 @@ def _tone(event: Event) -> str:
 
 def _sentence(event: Event) -> str:
     data, connector = event.data, event.connector or ""
+    tool = dotted_name(str(data.get("tool") or ""))
     match event.kind:
         case "call.started":
-            return f"{data.get('tool')} began"
+            return f"{tool} began"
         case "call.finished":
             how = "is done" if data.get("ok") else f"failed: {data.get('code')}"
-            return f"{data.get('tool')} {how} after {duration(data.get('duration_ms'))}"
+            return f"{tool} {how} after {duration(data.get('duration_ms'))}"
         case "connector.state":
             cause = f": {data['cause']}" if data.get("cause") else ""
             return f"{connector} is {data.get('state')}{cause}"
@@ -99,8 +101,8 @@ def _sentence(event: Event) -> str:
         case "events.lost":
             return f"{data.get('count')} events came faster than they could be shown"
         case _:
-            told = [str(data[one]) for one in ("tool", "name", "agent", "what", "action") if data.get(one)]
-            return " ".join([connector, *told]).strip()
+            told = [str(data[one]) for one in ("name", "agent", "what", "action") if data.get(one)]
+            return " ".join(word for word in (connector, tool, *told) if word)
 
 
 def _tabs() -> dict[str, Any]:

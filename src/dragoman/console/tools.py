@@ -14,6 +14,7 @@ from dragoman.console.formatting import pretty, said
 from dragoman.console.pages import hub_of, pages_of
 from dragoman.errors import DragomanError, InvalidArguments
 from dragoman.hub import BoundHub
+from dragoman.names import dotted_name
 from dragoman.scope import Way
 
 _WAYS: Mapping[Way, str] = {
@@ -33,7 +34,7 @@ async def show_tool(request: Request) -> Response:
     return pages_of(request).page(
         request,
         "tools/one.html",
-        title=info.tool.name,
+        title=dotted_name(info.tool.name),
         **tool_trials.first_form(info.tool),
         **await _about(hub, info),
     )

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from dragoman.console.pages import spent
+from dragoman.names import dotted_name
 from dragoman.run import ATTACHMENTS, FINISHED, Message, Run, RunEvent, RunStatus, RunUsage
 from dragoman.run_progress import (
     CallProgress,
@@ -257,5 +258,5 @@ def _progress(data: Mapping[str, Any]) -> str:
 
 def _step(step: Any) -> str:
     table = table_in(step)
-    words = [str(table[name]) for name in ("tool", "reason") if table.get(name)]
+    words = [dotted_name(str(table[name])) for name in ("tool", "reason") if table.get(name)]
     return ": ".join(words) or str(step)

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from dragoman.names import dotted_name
+
 if TYPE_CHECKING:
     from dragoman.runs.timeline import Timeline, TimelineEntry
 
@@ -166,7 +168,7 @@ def _of_call(id: str, entry: "TimelineEntry", at: float, now: float, depth: int)
     return Bar(
         id=id,
         kind="code" if tool in _CODE else "call",
-        label=str(facts.get("title") or tool),
+        label=dotted_name(str(facts.get("title") or tool)),
         note="" if facts.get("title") in (None, tool) else tool,
         depth=depth,
         start=at,

@@ -9,6 +9,7 @@ from typing import Literal
 from dragoman.errors import Denied, NotFound
 from dragoman.hub import user_rights
 from dragoman.hub.bound import BoundService
+from dragoman.names import dotted_name, spellings
 from dragoman.store.audit_chain import ChainVerdict, verify
 from dragoman.store.protocols import AuditStore
 from dragoman.store.records import AuditEntry
@@ -38,7 +39,8 @@ class Audit(BoundService):
     ) -> Sequence[AuditEntry]:
         """`after` the entry of that number come those that follow it in the order. `until` is not included.
 
-        `query` are words of what it was done to, of the action, the outcome or the agent's name.
+        `query` are words of what it was done to, of the action, the outcome or the agent's name; a tool
+        as it is stored (`mcp_email_send`) or as it is shown (`email.send`).
         """
         place = await self._workspace(workspace)
         await self._runtime.auditor.flush()
@@ -50,7 +52,7 @@ class Audit(BoundService):
             action=action,
             since=since,
             until=until,
-            words=" ".join(query.split()),
+            words=spellings(" ".join(query.split())),
             newest_first=sort == "newest",
         )
 
@@ -92,7 +94,9 @@ class Audit(BoundService):
                 return run.request[:_LONGEST_NAME] or None if run and run.user == entry.user else None
             case "approval":
                 approval = await store.approvals.find(place, subject)
-                return approval.binding.tool if approval else None
+                return dotted_name(approval.binding.tool) if approval else None
+            case "call" | "tool" if (shown := dotted_name(subject)) != subject:
+                return shown
             case _:
                 return None
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 from dragoman.errors import InvalidArguments, NotFound
 from dragoman.hub.bound import BoundService
-from dragoman.names import did_you_mean
+from dragoman.names import did_you_mean, dotted_name
 from dragoman.store.records import BucketQuery, BucketSum
 from dragoman.telemetry.time_buckets import (
     COUNTS,
@@ -204,7 +204,7 @@ class Statistics(BoundService):
         return tuple(
             MetricGroup(
                 name=name,
-                label=names.get(name, name) if by == "user" else name,
+                label=_label(by, name, names),
                 numbers=_numbers([one.counts for one in found]),
                 points=_points(found, query, step) if step is not None else (),
             )
@@ -213,6 +213,18 @@ class Statistics(BoundService):
 
 
 _BUSY = ("calls", "requests", "reconnects")
+
+
+def _label(by: MetricSplit, name: str, users: Mapping[str, str]) -> str:
+    match by:
+        case "user":
+            return users.get(name, name)
+        case "tool":
+            return dotted_name(name)
+        case "connector" if name == "native":
+            return "functions of the app"
+        case _:
+            return name
 
 
 def _points(sums: Sequence[BucketSum], query: BucketQuery, step: int) -> tuple[MetricPoint, ...]:

@@ -19,6 +19,7 @@ from pydantic_ai.messages import (
     ToolReturnPart,
 )
 
+from dragoman.names import dotted_name
 from dragoman.run import Run, RunEvent, Step
 from dragoman.run_progress import (
     CallProgress,
@@ -162,7 +163,7 @@ def _text_of(message: ModelResponse) -> str:
 
 def _retry(step: Step, tool: str | None, reason: str) -> TimelineEntry:
     details = {"tool": tool, "reason": _short(reason)}
-    title = f"has to call {tool} again" if tool else "has to answer again"
+    title = f"has to call {dotted_name(tool)} again" if tool else "has to answer again"
     return TimelineEntry(kind="retry", time=step.time, title=title, details=details)
 
 
@@ -182,7 +183,7 @@ def _answered(
         "duration_ms": _milliseconds(asked, step.time),
         "calls": calls,
     }
-    wanted = f"wants {', '.join(dict.fromkeys(calls))}" if calls else "answers"
+    wanted = f"wants {', '.join(map(dotted_name, dict.fromkeys(calls)))}" if calls else "answers"
     return TimelineEntry(
         kind="model", time=step.time, title=f"{model or 'the model'} {wanted}", details=details
     )
@@ -268,7 +269,7 @@ class _Seen:
         if call.status not in ("running", "cancelled"):
             details["tokens_saved"] = self._saved.get(call.key, 0)
         children = tuple(one for one in self._children.values() if one.run.parent_call == call.key)
-        title = f"{call.facts.get('tool')} {_outcome(details)}"
+        title = f"{dotted_name(call.tool)} {_outcome(details)}"
         return TimelineEntry(kind="call", time=call.time, title=title, details=details, runs=children)
 
     def _ask(self, ask: PersonAsked) -> TimelineEntry:

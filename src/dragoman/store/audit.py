@@ -53,7 +53,7 @@ class SqlAudit(SqlAggregate):
         action: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
-        words: str = "",
+        words: Sequence[str] = (),
         newest_first: bool = False,
     ) -> Sequence[AuditEntry]:
         order = _rows.c.number.desc() if newest_first else _rows.c.number
@@ -71,7 +71,8 @@ class SqlAudit(SqlAggregate):
         if until is not None:
             query = query.where(_rows.c.time < until)
         if words:
-            query = query.where(or_(*(one.icontains(words, autoescape=True) for one in _SEARCHED)))
+            any_of = [one.icontains(word, autoescape=True) for word in words for one in _SEARCHED]
+            query = query.where(or_(*any_of))
         return [AuditEntry(**row) for row in await self._database.rows(query)]
 
     async def workspaces(self) -> Sequence[str]:

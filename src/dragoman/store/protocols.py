@@ -552,12 +552,12 @@ class AuditStore(Protocol):
         action: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
-        words: str = "",
+        words: Sequence[str] = (),
         newest_first: bool = False,
     ) -> Sequence[AuditEntry]:
         """In order; with `newest_first` in the other, and `after` is then the number to go down from.
 
-        `words` are in what it was done to, in the action, the outcome or the agent's name, in any case.
+        Any of `words` is in what it was done to, in the action, the outcome or the agent's name, in any case.
         """
 
     async def workspaces(self) -> Sequence[str]:

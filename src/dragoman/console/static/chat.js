@@ -199,9 +199,9 @@ const beginCall = (turn, { run, data }) => {
     addPiece(piecesOf(workOf(turn, run)), call);
   }
   call.dataset.state = "running";
-  call.dataset.title = data.title || data.tool;
+  call.dataset.title = dotted(data.title || data.tool);
   slot(call, "title").textContent = `Executing: ${call.dataset.title}…`;
-  slot(call, "tool").textContent = data.tool === call.dataset.title ? "" : dotted(data.tool);
+  slot(call, "tool").textContent = dotted(data.tool) === call.dataset.title ? "" : dotted(data.tool);
   slot(call, "arguments").textContent = pretty(data.arguments) || "none";
 };
 
@@ -240,7 +240,7 @@ const statePlan = (turn, { run, data }) => {
   const plan = piece("plan");
   for (const step of data.steps) {
     const line = document.createElement("li");
-    line.textContent = [step.tool, step.reason].filter(Boolean).join(": ");
+    line.textContent = [step.tool && dotted(step.tool), step.reason].filter(Boolean).join(": ");
     slot(plan, "steps").append(line);
   }
   addPiece(pieces, plan);
