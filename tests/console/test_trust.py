@@ -60,7 +60,7 @@ async def test_a_person_sees_the_exact_arguments_and_answers(
         page = await console.page("/approvals")
         card = page.locator("article")
         await expect(card).to_contain_text("can destroy")
-        await expect(card.locator("pre")).to_have_text('{\n  "what": "a\\u202etxt <i>.exe"\n}')
+        await expect(card.get_by_label("Exact arguments")).to_contain_text("a\\u202etxt <i>.exe")
         await expect(card.locator("time[data-until]")).to_have_text("23 h 59 min")
         await expect(card.get_by_role("button", name="Allow always")).to_have_count(0)
         await console.picture(page, "approvals")
@@ -212,7 +212,7 @@ async def test_an_account_is_authorised_in_a_tab_of_its_own(
 
 async def test_the_operator_replaces_the_master_key(open_console: OpenConsole, tmp_path: Path) -> None:
     async with open_console(tmp_path) as console:
-        page = await console.page("/credentials")
+        page = await console.page("/settings?tab=installation")
         await page.get_by_role("button", name="Replace it").click()
         await agree(page)
         await expect(page.get_by_text("secrets are sealed with the key")).to_be_visible()

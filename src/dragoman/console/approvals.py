@@ -15,7 +15,7 @@ from dragoman.errors import Conflict
 from dragoman.hub.approvals import ApprovalView as Approval
 from dragoman.names import dotted_name
 from dragoman.store.records import ApprovalStatus
-from dragoman.tool import visible_json
+from dragoman.tool import visible_json, visible_values
 
 TABS = {"open": "Open", "answered": "Answered", "allowed": "Allowed for longer"}
 _STATUSES: tuple[ApprovalStatus, ...] = get_args(ApprovalStatus)
@@ -81,6 +81,7 @@ async def _open(request: Request) -> dict[str, Any]:
         "questions": [(one, form_for(one), calls_for(one)) for one in questions],
         "names": await _names(request, approvals),
         "exact": visible_json,
+        "values": visible_values,
         "left": left,
     }
 

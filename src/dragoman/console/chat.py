@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
-from typing import Any
 from urllib.parse import quote, urlencode
 from zipfile import ZIP_DEFLATED, ZipFile
 
@@ -35,6 +34,7 @@ from dragoman.console.transcript import ChatTurn, copied_turns, pretty, turn_of
 from dragoman.errors import InvalidArguments, NotFound
 from dragoman.hub import BoundHub
 from dragoman.hub.attachments import MOST_ATTACHED, Attachment
+from dragoman.hub.connectors import ConnectorView
 from dragoman.hub.threads import ThreadView
 from dragoman.hub.tool_media import MEDIA_TYPES
 from dragoman.people import find_zone
@@ -355,7 +355,9 @@ async def _page(request: Request, thread: ThreadView | None) -> Response:
     if thread and not more:
         said = await hub.messages.list(thread.thread.id, limit=1000)
         turns = [*copied_turns([one for one in said if one.details.get(COPIED)]), *turns]
-    connectors = [] if thread else await _connectors(hub)
+    views = [] if thread else await _connectors(hub)
+    connectors = [view for view in views if _is_at_hand(view)]
+    ids = {view.connector.id for view in connectors}
     agents = [] if thread else [one for one in await hub.agents.list() if one.status == "active"]
     return pages_of(request).page(
         request,
@@ -367,10 +369,15 @@ async def _page(request: Request, thread: ThreadView | None) -> Response:
         turns=turns,
         more=more,
         position=_position(turns),
-        others=[one.name for one in agents if one.name != ASSISTANT],
+        others=[
+            one.name
+            for one in agents
+            if one.name != ASSISTANT and (one.kind != "connector" or one.connector_id in ids)
+        ],
         present=list(dict.fromkeys(w.agent for turn in turns for w in turn.everything() if w.agent)),
         recipient=await hub.messages.recipient(thread.thread.id if thread else None),
         connectors=connectors,
+        not_ready=len(views) - len(connectors),
         starters=[] if thread else await hub.threads.starters(),
         tools=sum(view.tools for view in connectors),
         most_named=_MOST_NAMED,
@@ -429,8 +436,13 @@ async def _mentionable(hub: BoundHub, query: str = "") -> tuple[list[Mentionable
     return found, len(fitting) > len(shown)
 
 
-async def _connectors(hub: BoundHub) -> list[Any]:
+async def _connectors(hub: BoundHub) -> list[ConnectorView]:
     return [view for view in await hub.connectors.list() if view.connector.kind != "native"]
+
+
+def _is_at_hand(view: ConnectorView) -> bool:
+    """Whether something can be done with it now: what is off, failed or has no tools is not offered."""
+    return view.tools > 0 and view.status.state not in ("disabled", "error", "needs_auth")
 
 
 def _position(turns: Sequence[ChatTurn]) -> str:

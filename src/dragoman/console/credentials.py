@@ -52,12 +52,14 @@ async def authorize(request: Request) -> Response:
 
 
 async def rotate(request: Request) -> Response:
+    """The master key is replaced, or those it replaced are forgotten: asked for in the settings."""
     form = await filled(request)
     rotation = await hub_of(request).credentials.rotate(forget_old=bool(form.text("forget_old")))
     if rotation.forgotten:
-        return await _shown(request, f"{len(rotation.forgotten)} replaced keys are forgotten.")
-    told = f"{rotation.resealed} secrets are sealed with the key {rotation.key_id}."
-    return await _shown(request, told)
+        told = f"{len(rotation.forgotten)} replaced keys are forgotten."
+    else:
+        told = f"{rotation.resealed} secrets are sealed with the key {rotation.key_id}."
+    return pages_of(request).part(request, "parts/told.html", told=told)
 
 
 async def _shown(request: Request, told: str) -> Response:

@@ -150,6 +150,7 @@ class Pages:
             "markdown": rendered,
             "initials": initials,
             "linked": linked,
+            "sentence": sentence,
             "dotted": dotted_name,
         }
 
@@ -177,6 +178,11 @@ class Pages:
             "frame": getattr(request.state, "frame", _NO_FRAME),
         }
         return self._environment.get_template(template).render({**known, **facts})
+
+
+def sentence(text: str) -> str:
+    """With a capital, as it begins a line; the rest as it is."""
+    return text[:1].upper() + text[1:]
 
 
 def places_of(hub: BoundHub) -> list[MenuEntry]:
