@@ -3,7 +3,6 @@
 The first word names the hook; the others are options, or values that the hook knows. Pure words.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Literal, get_args
 
@@ -92,7 +91,3 @@ class BundleRules:
 
     texts: tuple[str, ...] = ()
     keeper: str = ""
-
-
-def read_rules(texts: Iterable[str]) -> tuple[HookRule, ...]:
-    return tuple(HookRule.read(text) for text in texts)

@@ -247,7 +247,6 @@ def default_model(provider: Provider, environment: Mapping[str, str]) -> str:
 OLLAMA, COMPATIBLE = "ollama", "openai-compatible"
 # Requests to an address that somebody gives go through a client of ours, which these take.
 _AT_ANY_ADDRESS = frozenset({"openai", "anthropic", OLLAMA, COMPATIBLE})
-_WITHOUT_KEY = frozenset({OLLAMA, COMPATIBLE})
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,6 @@ from dragoman.connections.addresses import Network, is_metadata, may_be_reached
 from dragoman.telemetry.logs import get_logger
 
 PROXY = ("127.0.0.1", 3128)
-NAMES = ("127.0.0.1", 53)
 FULL = "full"
 # What programs connect to without a proxy where everything public is open.
 _USUAL_PORTS = (
