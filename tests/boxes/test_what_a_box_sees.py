@@ -110,25 +110,64 @@ def test_the_words_for_a_container_are_words_of_the_clients_that_are_here(tmp_pa
     clients = [one for one in map(shutil.which, ("podman", "docker")) if one]
     if not clients:
         pytest.skip("not on this machine: podman and docker: neither is installed")
+    mounts = [container.ContainerMount(str(tmp_path), "/seen"), container.ContainerMount("/usr", "/usr")]
+    facts: dict[str, Any] = {
+        "has_network": True,
+        "memory": 64,
+        "processes": 32,
+        "files": 64,
+        "mounts": mounts,
+    }
     for client in clients:
-        words = container.run_words(
-            client,
-            name="dragoman-never",
-            has_network=True,
-            memory=64,
-            processes=32,
-            files=64,
-            mounts=[
-                container.ContainerMount(str(tmp_path), "/seen"),
-                container.ContainerMount("/usr", "/usr"),
-            ],
-            hidden=["/seen/hidden"],
-        )
-        done = subprocess.run([*words, "localhost/nothing:0"], capture_output=True, text=True, check=False)
-        assert done.returncode == 125
-        assert "No such image" in done.stderr or "Cannot connect" in done.stderr or "not known" in done.stderr
-        wrong = subprocess.run([*words, "--no-such-word", "x"], capture_output=True, text=True, check=False)
-        assert "unknown flag: --no-such-word" in wrong.stderr
+        said: list[str] = []
+        for bind_alone in container.ways_to_bind_alone(client):
+            words = container.run_words(
+                client, bind_alone=bind_alone, name="dragoman-never", hidden=["/seen/hidden"], **facts
+            )
+            done = subprocess.run(
+                [*words, "localhost/nothing:0"], capture_output=True, text=True, check=False
+            )
+            assert done.returncode == 125
+            said.append(done.stderr)
+            wrong = subprocess.run(
+                [*words, "--no-such-word", "x"], capture_output=True, text=True, check=False
+            )
+            assert "unknown flag: --no-such-word" in wrong.stderr or "unexpected key" in wrong.stderr
+        known = ("No such image", "Cannot connect", "not known")
+        assert any(words in one for one in said for words in known), said
+
+
+OLDER_DOCKER = """#!/bin/sh
+case "$*" in *bind-recursive=*)
+    echo "invalid argument for --mount flag: unexpected key 'bind-recursive'" >&2
+    echo "See 'docker run --help'." >&2
+    exit 125;;
+esac
+exec podman-itself "$@"
+"""
+
+
+def test_a_docker_that_knows_only_the_older_words_makes_boxes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs("container")
+    podman = shutil.which("podman")
+    if podman is None:
+        pytest.skip("not on this machine: podman is not installed")
+    for name, text in (
+        ("docker", OLDER_DOCKER.replace("podman-itself", podman)),
+        ("podman", "#!/bin/sh\nexit 1\n"),
+    ):
+        file = tmp_path / name
+        file.write_text(text)
+        file.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    way = machine.container.__wrapped__()
+    assert (way.missing, way.detail) == (None, str(tmp_path / "docker"))
+    assert way.bind_alone == "bind-nonrecursive=true"
+    broken = OLDER_DOCKER.replace("exec podman-itself", f"test $1 = run && exit 125\nexec {podman}")
+    (tmp_path / "docker").write_text(broken)
+    assert "unexpected key 'bind-recursive'" in (machine.container.__wrapped__().missing or "")
 
 
 async def test_with_many_users_an_admin_neither_leaves_the_box_nor_mounts(tmp_path: Path) -> None:

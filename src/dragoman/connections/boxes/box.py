@@ -211,8 +211,10 @@ class Box:
             *(container.ContainerMount(one.path, one.path, one.is_writable) for one in self.mounts),
             container.ContainerMount(str(self.home), str(self.home), is_writable=True),
         ]
+        way = machine.container()
         words = container.run_words(
-            machine.container().detail,
+            way.detail,
+            bind_alone=way.bind_alone,
             name=_named(mark),
             has_network=self.has_network,
             # The watchdog is first here, too.

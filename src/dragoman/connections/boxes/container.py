@@ -38,9 +38,16 @@ def client_environment(env: Mapping[str, str]) -> dict[str, str]:
     return {name: env[name] for name in _CLIENT_ENVIRONMENT if name in env}
 
 
+def ways_to_bind_alone(program: str) -> tuple[str, ...]:
+    """How to say that what is mounted below a path is not shown: docker says otherwise since 25."""
+    before = "bind-nonrecursive=true"
+    return (before,) if _is_podman(program) else ("bind-recursive=disabled", before)
+
+
 def run_words(
     program: str,
     *,
+    bind_alone: str,
     name: str,
     has_network: bool,
     memory: int,
@@ -65,11 +72,10 @@ def run_words(
     words += [f"--tmpfs=/tmp:rw,nosuid,nodev,size={_TEMPORARY}m,mode=1777", f"--shm-size={_TEMPORARY}m"]
     for path in hidden:
         words += ["--mount", f"type=tmpfs,{_field('destination', path)},tmpfs-size={_MEGABYTE}"]
-    alone = "bind-nonrecursive=true" if _is_podman(program) else "bind-recursive=disabled"
     for mount in mounts:
         place = f"type=bind,{_field('source', mount.source)},{_field('destination', mount.place)}"
         # What is mounted below a path that is only read would stay writable: it is not shown.
-        words += ["--mount", place if mount.is_writable else f"{place},readonly,{alone}"]
+        words += ["--mount", place if mount.is_writable else f"{place},readonly,{bind_alone}"]
     return words
 
 

@@ -25,6 +25,7 @@ _HINTS: dict[BoxMode, str] = {
 _MODES = ("bubblewrap", "landlock", "container")
 _OLDEST_LANDLOCK = 3  # before, a file that may not be written could be cut
 _TRIAL = 20.0
+_HELP = ("See ", "Run ", "Usage:")  # what clients add to a refusal
 # Looks and touches nothing: where the box does not hold, this runs on the host.
 _PROBE = (
     *("--unshare-user", "--unshare-pid", "--unshare-net"),
@@ -39,6 +40,7 @@ class BoxWay:
     mode: BoxMode
     missing: str | None
     detail: str = ""
+    bind_alone: str = ""  # what a container's program calls it
 
 
 @cache
@@ -84,17 +86,21 @@ def container() -> BoxWay:
         return BoxWay("container", "only on Linux does a container show the machine's own programs")
     causes: list[str] = []
     for program in filter(None, map(shutil.which, ("podman", "docker"))):
-        cause = _why_no_container(program)
-        if cause is None:
-            return BoxWay("container", None, program)
+        cause = ""
+        for bind_alone in containers.ways_to_bind_alone(program):
+            said = _why_no_container(program, bind_alone)
+            if said is None:
+                return BoxWay("container", None, program, bind_alone)
+            cause = cause or said
         causes.append(f"{os.path.basename(program)}: {cause}")
     return BoxWay("container", "; ".join(causes) or "neither podman nor docker is installed")
 
 
-def _why_no_container(program: str) -> str | None:
+def _why_no_container(program: str, bind_alone: str) -> str | None:
     files = min(256, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
     trial = containers.run_words(
         program,
+        bind_alone=bind_alone,
         name=f"dragoman-trial-{os.getpid()}",
         has_network=False,
         memory=64,
@@ -140,7 +146,8 @@ def _asked(words: Sequence[str], given: bytes = b"") -> subprocess.CompletedProc
 
 
 def _last_line(done: subprocess.CompletedProcess[bytes]) -> str:
-    lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    said = done.stderr.decode("utf-8", "replace").splitlines()
+    lines = [line for line in said if line and not line.startswith(_HELP)]
     return lines[-1][-300:] if lines else f"it ended with {done.returncode}"
 
 
