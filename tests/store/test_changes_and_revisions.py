@@ -244,7 +244,7 @@ async def test_a_transaction_that_ends_late_is_told_though_later_numbers_were_re
             database = database_of(slow)
             async with database.write() as connection:
                 row = {"workspace": "acme", "owner": "", "id": "late"}
-                await note(database, connection, change_of(agents, row, "added"))
+                await connection.run_sync(note, database, change_of(agents, row, "added"))
                 await put(quick, CLERK)
                 heard, here = await told(third, here)
                 assert heard == [("agent", "added", "a")]

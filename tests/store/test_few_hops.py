@@ -1,17 +1,24 @@
-"""Statements that wait for the next of their transaction: none is lost or done twice, every fault is told."""
+"""Transactions in few hops: no statement is lost or done twice, every fault is told, and a statement that was
+made ready once reads and writes what SQLAlchemy does.
+"""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import delete, func, insert, select, text
+from run_values import a_message, a_run
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, text, tuple_
+from store_values import NOON, NOON_IN_ROME
 
-from dragoman.errors import Conflict
+from dragoman.errors import Conflict, InvalidArguments
 from dragoman.store.database import Database, open_database
 from dragoman.store.location import DatabaseLocation
+from dragoman.store.prepared_statement import PreparedStatement
 from dragoman.store.rollout import SqlRollout
+from dragoman.store.run_families import row_of
 from dragoman.store.schema import bring_up_to_date
-from dragoman.store.tables import rollout_states
+from dragoman.store.tables import messages, rollout_states, runs
 
 pytestmark = pytest.mark.anyio
 
@@ -80,3 +87,86 @@ async def test_an_insert_that_gives_something_back_gives_it_at_once(database: Da
         await connection.execute(written)
     assert await _count(database) == 2
     assert await SqlRollout(database).state("two") == {}
+
+
+async def test_a_unit_of_work_is_done_whole_or_not_at_all(database: Database) -> None:
+    def two(connection: Connection) -> str:
+        connection.execute(insert(rollout_states), _row("one"))
+        PreparedStatement(insert(rollout_states)).run(connection, *_row("two"))
+        return "both"
+
+    def one_too_many(connection: Connection) -> None:
+        connection.execute(insert(rollout_states), _row("three"))
+        PreparedStatement(insert(rollout_states)).run(connection, *_row("two"))
+
+    def wrong(connection: Connection) -> None:
+        PreparedStatement(insert(rollout_states)).run(connection, *_row("three"))
+        raise ZeroDivisionError
+
+    def unknown(connection: Connection) -> None:
+        PreparedStatement(insert(rollout_states)).run(connection, *_row("half \ud800"))
+
+    assert await database.transact(two) == "both"
+    for work, error in ((one_too_many, Conflict), (wrong, ZeroDivisionError), (unknown, InvalidArguments)):
+        with pytest.raises(error):
+            await database.transact(work)
+    async with database.write() as connection:  # whoever writes otherwise is not held up
+        await connection.execute(insert(rollout_states), _row("three"))
+    assert await _count(database) == 3
+
+
+_KEYS = tuple_(messages.c.workspace, messages.c.number).in_(bindparam("keys", expanding=True))
+_IN_ORDER = select(messages).order_by(messages.c.number)
+_FOUND = PreparedStatement(_IN_ORDER.where(_KEYS, messages.c.author.in_(["person", "agent"])), "keys")
+_AMONG = PreparedStatement(
+    _IN_ORDER.where(messages.c.text.in_(bindparam("texts", expanding=True)), messages.c.created_at <= NOON),
+    "texts",
+)
+_STRANGE: list[dict[str, Any]] = [
+    {"text": "nul \x00, half \udfff, – 'quoted' ? :x %s", "agent": None, "created_at": NOON_IN_ROME},
+    {"text": "", "details": {"of": ["a", None, 1.5, True], "large": 2**70, "nul": "\x00"}},
+    {"author": "agent", "agent": "clerk", "created_at": NOON - timedelta(microseconds=7)},
+]
+
+
+Work = Callable[[Connection], Any]
+
+
+def _running(statement: PreparedStatement, *each: dict[str, Any]) -> Work:
+    return lambda connection: statement.run(connection, *each)
+
+
+def _asking(statement: PreparedStatement, facts: dict[str, Any]) -> Work:
+    return lambda connection: [[*row] for row in statement.rows(connection, facts)]
+
+
+async def test_a_statement_made_ready_once_is_that_of_sqlalchemy(database: Database) -> None:
+    async def plainly(work: Work) -> Any:
+        async with database.write() as connection:
+            return await connection.run_sync(work)
+
+    def row(number: int, **facts: Any) -> dict[str, Any]:
+        message = a_message(number=number, **facts)
+        return {column.name: getattr(message, column.name) for column in messages.columns}
+
+    new_message, new_run = PreparedStatement(insert(messages)), PreparedStatement(insert(runs))
+    ways = (database.transact, plainly)
+    for start, way in zip((0, 10), ways, strict=True):
+        rows = [row(start + place, **facts) for place, facts in enumerate(_STRANGE)]
+        await way(_running(new_message, *rows))
+        run = a_run(f"run_{start}", grants=(frozenset({"b", "a"}),), options={"x": None}, cancel_asked=True)
+        await way(_running(new_run, row_of(run)))
+    found = await database.rows(_IN_ORDER)
+    numbers = [one["number"] for one in found]
+    assert numbers == [0, 1, 2, 10, 11, 12]
+    for once, plain in zip(found[:3], found[3:], strict=True):
+        assert {**once, "number": 0} == {**plain, "number": 0}
+    one, other = await database.rows(select(runs).order_by(runs.c.id))
+    assert {**one, "id": "", "root": ""} == {**other, "id": "", "root": ""}
+    for keys in ([], numbers[:1], numbers[2:5], numbers, numbers[1:2]):
+        facts = {"keys": [("local", number) for number in keys]}
+        expected = [[*one.values()] for one in found if one["number"] in keys]
+        assert [await way(_asking(_FOUND, facts)) for way in ways] == [expected, expected]
+    for texts in ([""], ["", "What time is it?"], list[str]()):
+        once, plain = [await way(_asking(_AMONG, {"texts": texts})) for way in ways]
+        assert (once, len(once)) == (plain, 2 * len(texts))

@@ -7,6 +7,7 @@ twice, late or in another order does no harm. A process that was away for too lo
 import asyncio
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
+from secrets import token_hex
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,7 @@ class FollowedChanges:
         self._position = position
         self._asked_at = self._news_at = monotonic()
         self._bell = asyncio.Event()
+        self._name = token_hex(8)
         self._kinds: Mapping[ChangeKind, Callable[[Change], Awaitable[None]]] = {
             "connector": self._connector,
             "tools": self._tools,
@@ -61,8 +63,8 @@ class FollowedChanges:
     async def follow(self) -> None:
         """For as long as the hub is open; a store that is away is asked again."""
         cluster, was_away = self._runtime.cluster, False
-        self._runtime.store.changes.on_written(lambda: cluster.tell("changes"))
-        with cluster.listen("changes", lambda _: self._bell.set()), self._glancing():
+        self._runtime.store.changes.on_written(lambda: cluster.tell("changes", self._name))
+        with cluster.listen("changes", self._heard), self._glancing():
             while True:
                 await self._bell.wait()
                 await asyncio.sleep(_GATHER)
@@ -75,6 +77,10 @@ class FollowedChanges:
                     was_away = True
                 else:
                     was_away = False
+
+    def _heard(self, who: str) -> None:
+        if who != self._name:  # nobody is told what they wrote themselves
+            self._bell.set()
 
     @contextmanager
     def _glancing(self) -> Generator[None]:

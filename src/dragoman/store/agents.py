@@ -1,23 +1,24 @@
 """Agents and what they did, as rows."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import fields
 from functools import cache
 from typing import Any
 
-from sqlalchemy import RowMapping, case, delete, select
+from sqlalchemy import Connection, RowMapping, case, delete, select
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from dragoman.agent import Agent, AgentNumbers
 from dragoman.errors import Conflict, Outdated
 from dragoman.store import tables
 from dragoman.store.database import Database, SqlAggregate
 from dragoman.store.noun_rows import noun_of, row_of
+from dragoman.store.prepared_statement import PreparedStatement
 from dragoman.store.revised_rows import put_row, remove_rows
 
 _rows = tables.agents
 _numbers = tables.agent_numbers
+_OF_AGENT = tuple(one.name for one in fields(AgentNumbers))
 _COUNTED = ("runs", "errors", "calls", "milliseconds", "input_tokens", "output_tokens", "cost")
 
 
@@ -42,7 +43,9 @@ class SqlAgents(SqlAggregate):
     async def put(self, agent: Agent) -> None:
         try:
             async with self._database.write() as connection:
-                await put_row(self._database, connection, _rows, row_of(agent, _rows), agent.revision)
+                await connection.run_sync(
+                    put_row, self._database, _rows, row_of(agent, _rows), agent.revision
+                )
         except Outdated:
             raise
         except Conflict as conflict:
@@ -53,7 +56,7 @@ class SqlAgents(SqlAggregate):
     async def remove(self, workspace: str, agent_id: str) -> None:
         is_this = (_rows.c.workspace == workspace) & (_rows.c.id == agent_id)
         async with self._database.write() as connection:
-            if await remove_rows(self._database, connection, _rows, is_this):
+            if await connection.run_sync(remove_rows, self._database, _rows, is_this):
                 await connection.execute(delete(_numbers).filter_by(agent=agent_id))
 
     async def numbers(self, workspace: str) -> Mapping[str, AgentNumbers]:
@@ -62,24 +65,29 @@ class SqlAgents(SqlAggregate):
         return {row["agent"]: _of_agent(row) for row in rows}
 
 
-async def add_numbers(
-    database: Database, connection: AsyncConnection, worked: Sequence[tuple[str, str, AgentNumbers]]
+def add_numbers(
+    connection: Connection, database: Database, worked: Sequence[tuple[str, str, AgentNumbers]]
 ) -> None:
     """Within a transaction."""
-    rows = [{"workspace": workspace, "agent": agent, **asdict(one)} for workspace, agent, one in worked]
+    rows = [
+        {"workspace": workspace, "agent": agent, **{name: getattr(one, name) for name in _OF_AGENT}}
+        for workspace, agent, one in worked
+    ]
     rows.sort(key=lambda row: (row["workspace"], row["agent"]))  # no two wait for each other
-    await connection.execute(_adding(database.location.is_sqlite), rows)
+    _adding(database.location.is_sqlite).run(connection, *rows)
 
 
 @cache
-def _adding(is_sqlite: bool) -> Any:
+def _adding(is_sqlite: bool) -> PreparedStatement:
     statement = sqlite.insert(_numbers) if is_sqlite else postgresql.insert(_numbers)
     new = statement.excluded
     sums: dict[str, Any] = {name: _numbers.c[name] + new[name] for name in _COUNTED}
     was = _numbers.c.last_used
     is_later = new.last_used.is_not(None) & (was.is_(None) | (new.last_used > was))
     sums["last_used"] = case((is_later, new.last_used), else_=was)
-    return statement.on_conflict_do_update(index_elements=["workspace", "agent"], set_=sums)
+    return PreparedStatement(
+        statement.on_conflict_do_update(index_elements=["workspace", "agent"], set_=sums)
+    )
 
 
 def _of_agent(row: RowMapping) -> AgentNumbers:

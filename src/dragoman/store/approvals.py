@@ -37,7 +37,7 @@ class SqlApprovals(SqlAggregate):
             facts = asdict(approval)
             facts |= facts.pop("binding")
             await connection.execute(insert(_rows), facts)
-            await note(self._database, connection, change_of(_rows, facts, "added"))
+            await connection.run_sync(note, self._database, change_of(_rows, facts, "added"))
         return approval
 
     async def find(self, workspace: str, approval_id: str) -> Approval | None:
@@ -80,7 +80,7 @@ class SqlApprovals(SqlAggregate):
             if allowance is not None:
                 await connection.execute(self._database.upsert(_allowances), [asdict(allowance)])
             facts = {**asdict(approval.binding), "id": approval.id}
-            await note(self._database, connection, change_of(_rows, facts, "updated"))
+            await connection.run_sync(note, self._database, change_of(_rows, facts, "updated"))
         return True
 
     async def take(self, binding: CallBinding, now: datetime, used_by: str | None = None) -> Approval | None:

@@ -8,21 +8,25 @@ from collections.abc import Sequence
 from datetime import datetime
 from operator import attrgetter
 
-from sqlalchemy import bindparam, delete, func, or_, select
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import Connection, bindparam, delete, func, or_, select
 
 from dragoman.store import tables
 from dragoman.store.audit_chain import link
 from dragoman.store.bulk_insert import AT_ONCE, BulkInsert
 from dragoman.store.columns import from_json, storable, to_json
 from dragoman.store.database import Database, SqlAggregate
+from dragoman.store.prepared_statement import PreparedStatement
 from dragoman.store.records import AuditEntry
 
 _rows = tables.audit
 _heads = tables.audit_heads
 _facts = attrgetter(*(column.name for column in _rows.columns if column.name != "hash"))
 # Made once: to put it together costs more than to execute it.
-_HEAD = select(_heads).where(_heads.c.workspace == bindparam("of_workspace"))
+_HEAD = PreparedStatement(
+    select(_heads.c.number, _heads.c.hash, _heads.c.forgotten_number, _heads.c.forgotten_hash).where(
+        _heads.c.workspace == bindparam("of_workspace")
+    )
+)
 _SEARCHED = (_rows.c.subject, _rows.c.action, _rows.c.outcome, _rows.c.agent)
 
 
@@ -32,6 +36,7 @@ class SqlAudit(SqlAggregate):
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self._bulk = BulkInsert(_rows)
+        self._put_heads = PreparedStatement(database.upsert(_heads))
 
     async def append(self, entries: Sequence[AuditEntry]) -> None:
         by_workspace: defaultdict[str, list[AuditEntry]] = defaultdict(list)
@@ -39,9 +44,12 @@ class SqlAudit(SqlAggregate):
             by_workspace[entry.workspace].append(entry)
         if not by_workspace:
             return
-        async with self._database.write() as connection:
+
+        def appended(connection: Connection) -> None:
             for workspace in sorted(by_workspace):  # always in this order, so that no two wait for each other
-                await self.append_in(connection, workspace, by_workspace[workspace])
+                self.append_in(connection, workspace, by_workspace[workspace])
+
+        await self._database.transact(appended)
 
     async def read(
         self,
@@ -82,7 +90,7 @@ class SqlAudit(SqlAggregate):
     async def forget(self, workspace: str, before: datetime) -> int:
         is_theirs = _rows.c.workspace == workspace
         async with self._database.write_much() as connection:
-            number, hash, *_ = await self._head(connection, workspace)
+            number, hash, *_ = await connection.run_sync(self._head, workspace)
             # The first that stays: everything before it goes, whatever its time says.
             kept = await connection.scalar(
                 select(func.min(_rows.c.number)).where(is_theirs, _rows.c.time >= before)
@@ -94,7 +102,7 @@ class SqlAudit(SqlAggregate):
             if gone_hash is None:
                 return 0
             gone = await connection.execute(delete(_rows).where(is_theirs, _rows.c.number <= last_gone))
-            await self._put_head(connection, workspace, (number, hash, last_gone, gone_hash))
+            await connection.run_sync(self._put_head, workspace, (number, hash, last_gone, gone_hash))
             return gone.rowcount
 
     async def anchor(self, workspace: str) -> tuple[int, str]:
@@ -109,11 +117,9 @@ class SqlAudit(SqlAggregate):
         row = await self._database.row(query)
         return (row["number"], row["hash"]) if row else (0, "")
 
-    async def append_in(
-        self, connection: AsyncConnection, workspace: str, entries: Sequence[AuditEntry]
-    ) -> None:
+    def append_in(self, connection: Connection, workspace: str, entries: Sequence[AuditEntry]) -> None:
         """In a transaction of somebody else."""
-        number, hash, forgotten_number, forgotten_hash = await self._head(connection, workspace)
+        number, hash, forgotten_number, forgotten_hash = self._head(connection, workspace)
         for start in range(0, len(entries), AT_ONCE):
             rows: list[tuple[object, ...]] = []
             for entry in entries[start : start + AT_ONCE]:
@@ -121,22 +127,20 @@ class SqlAudit(SqlAggregate):
                 written = _storable(entry, number, hash)
                 hash = link(written)
                 rows.append((*_facts(written), hash))
-            await self._bulk.insert(connection, rows)
-        await self._put_head(connection, workspace, (number, hash, forgotten_number, forgotten_hash))
+            self._bulk.insert(connection, rows)
+        self._put_head(connection, workspace, (number, hash, forgotten_number, forgotten_hash))
 
-    async def _head(self, connection: AsyncConnection, workspace: str) -> tuple[int, str, int, str]:
+    def _head(self, connection: Connection, workspace: str) -> tuple[int, str, int, str]:
         if not self._database.location.is_sqlite:
             key = func.hashtextextended(f"dragoman audit {workspace}", 0)
-            await connection.execute(select(func.pg_advisory_xact_lock(key)))
-        found = await connection.execute(_HEAD, {"of_workspace": workspace})
-        row = found.mappings().one_or_none()
-        if row is None:
+            connection.execute(select(func.pg_advisory_xact_lock(key)))
+        found = _HEAD.rows(connection, {"of_workspace": workspace})
+        if not found:
             return (0, "", 0, "")
-        return (row["number"], row["hash"], row["forgotten_number"], row["forgotten_hash"])
+        number, hash, forgotten_number, forgotten_hash = found[0]
+        return number, hash, forgotten_number, forgotten_hash
 
-    async def _put_head(
-        self, connection: AsyncConnection, workspace: str, head: tuple[int, str, int, str]
-    ) -> None:
+    def _put_head(self, connection: Connection, workspace: str, head: tuple[int, str, int, str]) -> None:
         number, hash, forgotten_number, forgotten_hash = head
         row = {
             "workspace": workspace,
@@ -145,7 +149,7 @@ class SqlAudit(SqlAggregate):
             "forgotten_number": forgotten_number,
             "forgotten_hash": forgotten_hash,
         }
-        await connection.execute(self._database.upsert(_heads), [row])
+        self._put_heads.run(connection, row)
 
 
 def _storable(entry: AuditEntry, number: int, previous: str) -> AuditEntry:

@@ -7,10 +7,11 @@ go of the interpreter for every row, which a busy event loop is slow to hand bac
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sqlalchemy import Dialect, Table
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import Connection, Dialect, Table
 
-AT_ONCE = 64  # rows are made ready on the event loop: more between two awaits would be felt by calls
+from dragoman.store.prepared_statement import driver_of
+
+AT_ONCE = 64  # rows may be made ready on the event loop: more at once would be felt by calls
 
 
 class BulkInsert:
@@ -27,16 +28,19 @@ class BulkInsert:
         self._head = self._one = self._tail = ""
         self._processes: list[tuple[int, Callable[[Any], Any]]] = []
 
-    async def insert(self, connection: AsyncConnection, rows: Sequence[Sequence[Any]]) -> None:
+    def insert(self, connection: Connection, rows: Sequence[Sequence[Any]]) -> None:
         if not self._head:
             self._prepare(connection.dialect)
-        start = 0
+        start, driver = 0, driver_of(connection)
         while left := len(rows) - start:
             # Powers of two: drivers keep every statement that they have met, and each number of rows is one.
             part = rows[start : start + min(AT_ONCE, 1 << left.bit_length() - 1)]
             start += len(part)
             statement = self._head + ",".join([self._one] * len(part)) + self._tail
-            await connection.exec_driver_sql(statement, self._values(part))
+            if driver is None:
+                connection.exec_driver_sql(statement, self._values(part))
+            else:
+                driver.execute(statement, self._values(part))
 
     def _values(self, rows: Sequence[Sequence[Any]]) -> tuple[Any, ...]:
         values: list[Any] = []
@@ -57,9 +61,10 @@ class BulkInsert:
         sums = ", ".join(f"{one} = {table}.{one} + excluded.{one}" for one in map(quoted.quote, self._adding))
         then = f"UPDATE SET {sums}" if sums else "NOTHING"
         self._tail = f" ON CONFLICT ({keys}) DO {then}" if keys else ""
-        self._head = f"INSERT INTO {table} ({names}) VALUES "  # noqa: S608 - names of our own
         self._processes = [
             (place, process)
             for place, column in enumerate(columns)
             if (process := column.type.dialect_impl(dialect).bind_processor(dialect)) is not None
         ]
+        # Last: another thread may look whether all is ready.
+        self._head = f"INSERT INTO {table} ({names}) VALUES "  # noqa: S608 - names of our own

@@ -33,13 +33,13 @@ class SqlBundles(SqlAggregate):
         async with self._database.write() as connection:
             if bundle.revision == NEW and (await connection.scalar(theirs) or 0) >= most:
                 return False
-            await put_row(self._database, connection, _rows, _row(bundle), bundle.revision)
+            await connection.run_sync(put_row, self._database, _rows, _row(bundle), bundle.revision)
         return True
 
     async def remove(self, workspace: str, owner: str, name: str) -> None:
         is_this = (_rows.c.workspace == workspace) & (_rows.c.owner == owner) & (_rows.c.name == name)
         async with self._database.write() as connection:
-            await remove_rows(self._database, connection, _rows, is_this)
+            await connection.run_sync(remove_rows, self._database, _rows, is_this)
 
 
 def _row(bundle: Bundle) -> dict[str, Any]:

@@ -26,8 +26,8 @@ class SqlCalls(SqlAggregate):
     async def add(self, records: Sequence[CallRecord]) -> None:
         if not records:
             return
-        async with self._database.write() as connection:
-            await self._bulk.insert(connection, [_values(record) for record in records])
+        rows = [_values(record) for record in records]
+        await self._database.transact(lambda connection: self._bulk.insert(connection, rows))
 
     async def recent(self, workspace: str, user: str, limit: int = 100) -> Sequence[CallRecord]:
         query = (

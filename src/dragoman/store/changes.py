@@ -10,28 +10,32 @@ one and of later ones are looked at again until it has ended. Those it knows alr
 import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from time import time
 from typing import Any, Literal
 
-from sqlalchemy import RowMapping, Table, delete, func, insert, select
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import Connection, RowMapping, Select, Table, bindparam, delete, func, insert, select
 
 from dragoman.store import tables
 from dragoman.store.database import NOTED, Database, SqlAggregate
+from dragoman.store.prepared_statement import PreparedStatement
 from dragoman.store.records import Change, ChangeBatch, ChangePosition
 
 KEPT = timedelta(hours=1)
 _rows = tables.changes
-_NOTED = insert(_rows).inline()
+_NOTED = insert(_rows).inline().values(at=func.now())
+# Made once: to put them together costs more than to execute them.
+_NOTED_AT = {
+    True: PreparedStatement(_NOTED.values(transaction_id=0)),
+    False: PreparedStatement(_NOTED.values(transaction_id=func.txid_current())),
+}
 _LOOK_AT_FILE, _ASK = 0.25, 0.8
 _ROUNDING = 1.0  # seconds within which a file may be written twice and look the same
 
 
-async def note(database: Database, connection: AsyncConnection, *changes: Change) -> None:
+def note(connection: Connection, database: Database, *changes: Change) -> None:
     """Within the transaction that makes them."""
     if changes:
-        transaction: Any = 0 if database.location.is_sqlite else func.txid_current()
-        statement = _NOTED.values(transaction_id=transaction, at=func.now())
         rows = [
             {
                 "origin": database.origin,
@@ -44,7 +48,7 @@ async def note(database: Database, connection: AsyncConnection, *changes: Change
             }
             for one in changes
         ]
-        await connection.execute(statement, rows)
+        _NOTED_AT[database.location.is_sqlite].run(connection, *rows)
         connection.info[NOTED] = True
 
 
@@ -106,16 +110,8 @@ class SqlChanges(SqlAggregate):
 
     async def _read(self, position: ChangePosition | None) -> ChangeBatch:
         is_sqlite = self._database.location.is_sqlite
-        order = _rows.c.number if is_sqlite else _rows.c.transaction_id
-        horizon = (
-            select(func.coalesce(func.max(_rows.c.number), 0) + 1)
-            if is_sqlite
-            else select(func.txid_snapshot_xmin(func.txid_current_snapshot()))
-        ).scalar_subquery()
-        here = select(horizon.label("horizon"), func.now(type_=_rows.c.at.type).label("now")).subquery()
-        begin = here.c.horizon if position is None else position.horizon
-        query = select(here, *_rows.columns).select_from(here.outerjoin(_rows, order >= begin))
-        found = await self._database.rows(query.order_by(_rows.c.number))
+        begin = {} if position is None else {"begin": position.horizon}
+        found = await self._database.rows(_news(is_sqlite, position is None), begin)
         new_horizon, now = found[0]["horizon"], _aware(found[0]["now"])
         rows = [row for row in found if row["number"] is not None]
         if is_sqlite and position is not None:
@@ -130,6 +126,21 @@ class SqlChanges(SqlAggregate):
             return ChangeBatch(None, end)  # another database than before, or some may be trimmed
         new = (row for row in rows if row["number"] not in position.seen)
         return ChangeBatch(tuple(_change(row) for row in new if row["origin"] != self._database.origin), end)
+
+
+@cache
+def _news(is_sqlite: bool, from_here: bool) -> Select[Any]:
+    """Made once: every process asks it for as long as it lives."""
+    order = _rows.c.number if is_sqlite else _rows.c.transaction_id
+    horizon = (
+        select(func.coalesce(func.max(_rows.c.number), 0) + 1)
+        if is_sqlite
+        else select(func.txid_snapshot_xmin(func.txid_current_snapshot()))
+    ).scalar_subquery()
+    here = select(horizon.label("horizon"), func.now(type_=_rows.c.at.type).label("now")).subquery()
+    begin = here.c.horizon if from_here else bindparam("begin", type_=order.type)
+    query = select(here, *_rows.columns).select_from(here.outerjoin(_rows, order >= begin))
+    return query.order_by(_rows.c.number)
 
 
 def _aware(time: datetime) -> datetime:

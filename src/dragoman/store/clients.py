@@ -36,7 +36,7 @@ class SqlClients(SqlAggregate):
             if len(known) - len(gone) >= most:
                 return None
             if gone:
-                await remove_rows(self._database, connection, _sessions, _sessions.c.id.in_(gone))
+                await connection.run_sync(remove_rows, self._database, _sessions, _sessions.c.id.in_(gone))
             await connection.execute(insert(_sessions), _row(session))
         return gone
 
@@ -56,7 +56,7 @@ class SqlClients(SqlAggregate):
             new = _row(changed)
             await connection.execute(update(_sessions).where(_sessions.c.id == session).values(new))
             if tells:
-                await note(self._database, connection, change_of(_sessions, new, "updated"))
+                await connection.run_sync(note, self._database, change_of(_sessions, new, "updated"))
         return changed
 
     async def use_sessions(self, moments: Mapping[str, datetime]) -> None:
@@ -67,7 +67,7 @@ class SqlClients(SqlAggregate):
 
     async def remove_session(self, session: str) -> None:
         async with self._database.write() as connection:
-            await remove_rows(self._database, connection, _sessions, _sessions.c.id == session)
+            await connection.run_sync(remove_rows, self._database, _sessions, _sessions.c.id == session)
 
     async def forget_sessions(self, before: datetime) -> None:
         await self._database.execute(delete(_sessions).where(_sessions.c.used_at < before))
@@ -88,7 +88,7 @@ class SqlClients(SqlAggregate):
                     return False
             await connection.execute(self._database.upsert(_values), asdict(value))
             if tells:
-                await note(self._database, connection, change_of(_values, asdict(value), "added"))
+                await connection.run_sync(note, self._database, change_of(_values, asdict(value), "added"))
         return True
 
     async def find_value(self, value: str, now: datetime) -> OneTimeValue | None:

@@ -69,7 +69,7 @@ class SqlConnectors(SqlAggregate):
     async def add(self, connector: Connector, secrets: Sequence[SealedSecret]) -> None:
         async with self._database.write() as connection:
             await self._check_names(connection, connector)
-            await put_row(self._database, connection, _rows, _row(connector), NEW)
+            await connection.run_sync(put_row, self._database, _rows, _row(connector), NEW)
             await self._put_secrets(connection, connector, secrets)
 
     async def update(
@@ -86,7 +86,9 @@ class SqlConnectors(SqlAggregate):
             await self._check_names(connection, connector)
             if connector.revision - 1 == NEW:
                 raise outdated()  # what is stored has been written
-            await put_row(self._database, connection, _rows, _row(connector), connector.revision - 1, apart)
+            await connection.run_sync(
+                put_row, self._database, _rows, _row(connector), connector.revision - 1, apart
+            )
             if secrets is not None:
                 await connection.execute(
                     delete(_secrets).filter_by(
@@ -106,13 +108,13 @@ class SqlConnectors(SqlAggregate):
             if not (await connection.execute(learned)).rowcount:
                 return False
             details = {"changed": sorted(_LEARNED)}
-            await note(self._database, connection, change_of(_rows, row, "updated", details))
+            await connection.run_sync(note, self._database, change_of(_rows, row, "updated", details))
         return True
 
     async def remove(self, workspace: str, connector_id: str) -> None:
         async with self._database.write() as connection:
             is_this = (_rows.c.workspace == workspace) & (_rows.c.id == connector_id)
-            await remove_rows(self._database, connection, _rows, is_this)
+            await connection.run_sync(remove_rows, self._database, _rows, is_this)
             await connection.execute(delete(_allowances).filter_by(connector_id=connector_id))
 
     async def secrets(self, connector: Connector, workspace: str, user: str) -> Sequence[SealedSecret]:
@@ -163,7 +165,7 @@ class SqlConnectors(SqlAggregate):
                 await connection.execute(self._database.upsert(_secrets), rows)
             whose = {"workspace": workspace, "user": user, "connector_id": connector.id}
             details = {"put": [one.name for one in secrets], "removed": [*removed]}
-            await note(self._database, connection, change_of(_secrets, whose, "updated", details))
+            await connection.run_sync(note, self._database, change_of(_secrets, whose, "updated", details))
 
     async def secret_names(self, workspace: str, user: str) -> Mapping[str, frozenset[str]]:
         query = select(_secrets.c.connector_id, _secrets.c.name).where(
@@ -212,7 +214,7 @@ class SqlConnectors(SqlAggregate):
                 change_of(_tools, _tool_row(one), "updated", {"identity": one.identity})
                 for one in lists.values()
             ]
-            await note(self._database, connection, *changes)
+            await connection.run_sync(note, self._database, *changes)
 
     async def _check_tools(self, connection: AsyncConnection, tools: Sequence[Tool]) -> None:
         """Until the transaction ends nobody else writes tools of these connectors; each is as it was read."""

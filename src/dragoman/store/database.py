@@ -23,6 +23,7 @@ from dragoman.store.columns import from_json, to_json
 from dragoman.store.faults import translated
 from dragoman.store.location import LONGEST_STATEMENT, DatabaseLocation
 from dragoman.store.sqlite_cursor import BEGIN, make_lean
+from dragoman.store.sqlite_units import SqliteUnits, prepare
 
 NOTED = "dragoman.noted"
 LONGEST_PAUSE = timedelta(seconds=3)  # between two statements of a transaction; less than a lease
@@ -57,7 +58,10 @@ def _nothing() -> None: ...
 class Database:
     """Reads and writes. What a driver raises inside either block leaves it as one of our errors."""
 
-    def __init__(self, engine: AsyncEngine, location: DatabaseLocation) -> None:
+    def __init__(
+        self, engine: AsyncEngine, location: DatabaseLocation, units: SqliteUnits | None = None
+    ) -> None:
+        """`units` are for transactions in one go, where the database is SQLite."""
         self.location = location
         self.origin = token_hex(8)
         self.on_noted: Callable[[], None] = _nothing
@@ -65,6 +69,7 @@ class Database:
         is_plain = location.is_sqlite
         self._reading = engine if is_plain else engine.execution_options(isolation_level="AUTOCOMMIT")
         self._writing = engine.execution_options(writes=True)
+        self._units = units
         self._writer = asyncio.Lock()
         self.clock = Clock() if location.is_sqlite else DatabaseClock(self._time)
         self._upserts: dict[tuple[str, frozenset[str]], sqlite.Insert | postgresql.Insert] = {}
@@ -87,6 +92,30 @@ class Database:
                 has_noted = connection.info.pop(NOTED, False)
         if has_noted:
             self.on_noted()
+
+    async def transact(self, work: Callable[[Connection], Answer]) -> Answer:
+        """The same in one go, for what is written often: nothing is awaited between its statements.
+
+        On SQLite `work` is done in another thread: it touches nothing that others change meanwhile.
+        """
+
+        def worked(connection: Connection) -> tuple[Answer, bool]:
+            connection.info.pop(NOTED, None)
+            return work(connection), connection.info.pop(NOTED, False)
+
+        def begun() -> tuple[Answer, bool]:
+            with self._writing.sync_engine.begin() as connection:
+                return worked(connection)
+
+        with translated(self.location):
+            if self._units is None:
+                answer, has_noted = await greenlet_spawn(begun)
+            else:
+                async with self._writer:
+                    answer, has_noted = await self._units.run(worked)
+        if has_noted:
+            self.on_noted()
+        return answer
 
     @asynccontextmanager
     async def write_much(self) -> AsyncGenerator[AsyncConnection]:
@@ -223,15 +252,18 @@ async def open_database(location: DatabaseLocation, busy_timeout: float) -> Asyn
 
         options["connect_args"] = {"async_creator_fn": PatientConnection.connect}
         options["pool_pre_ping"] = True  # a restarted server costs no caller an error
-    engine = create_async_engine(location.url, **options)
+    engine, units = create_async_engine(location.url, **options), None
     if not location.is_sqlite:
         event.listen(engine.sync_engine, "connect", _limit)
     else:
         event.listen(engine.sync_engine, "connect", _prepare)
         event.listen(engine.sync_engine, "begin", _begin)
+        units = SqliteUnits(location, {**options, "pool_size": 1})
     try:
-        yield Database(engine, location)
+        yield Database(engine, location, units)
     finally:
+        if units is not None:
+            await units.close()
         await engine.dispose()
 
 
@@ -252,12 +284,8 @@ def _limit(connection: Any, _record: Any) -> None:
 
 
 def _prepare(connection: Any, _record: Any) -> None:
-    """What SQLite keeps per connection. WAL is kept in the file: see `schema`."""
     make_lean(connection)
-    cursor = connection.cursor()
-    cursor.execute("PRAGMA foreign_keys=ON")
-    cursor.execute("PRAGMA synchronous=NORMAL")
-    cursor.close()
+    prepare(connection, _record)
 
 
 def _begin(connection: Connection) -> None:

@@ -27,8 +27,8 @@ class SqlMetrics(SqlAggregate):
     async def add(self, rows: Sequence[BucketRow]) -> None:
         if not rows:
             return
-        async with self._database.write() as connection:
-            await self._bulk.insert(connection, [(*row[:-1], *row.counts) for row in rows])
+        values = [(*row[:-1], *row.counts) for row in rows]
+        await self._database.transact(lambda connection: self._bulk.insert(connection, values))
 
     async def read(self, query: BucketQuery) -> Sequence[BucketSum]:
         """Two selects where shared ones are asked for, since one with `or` would read the whole table."""

@@ -28,13 +28,13 @@ class SqlModelProviders(SqlAggregate):
         async with self._database.write() as connection:
             if provider.revision == NEW and (await connection.scalar(theirs) or 0) >= most:
                 return False
-            await put_row(self._database, connection, _rows, _row(provider), provider.revision)
+            await connection.run_sync(put_row, self._database, _rows, _row(provider), provider.revision)
         return True
 
     async def remove(self, workspace: str, name: str) -> None:
         is_this = (_rows.c.workspace == workspace) & (_rows.c.name == name)
         async with self._database.write() as connection:
-            await remove_rows(self._database, connection, _rows, is_this)
+            await connection.run_sync(remove_rows, self._database, _rows, is_this)
 
     async def key_ids(self) -> frozenset[str]:
         query = select(_rows.c.key_id).where(_rows.c.key_id.is_not(None)).distinct()

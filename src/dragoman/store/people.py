@@ -43,14 +43,14 @@ class SqlPeople(SqlAggregate):
     async def put_workspace(self, workspace: Workspace) -> None:
         row = row_of(workspace, _workspaces)
         async with self._database.write() as connection:
-            await put_row(self._database, connection, _workspaces, row, workspace.revision)
+            await connection.run_sync(put_row, self._database, _workspaces, row, workspace.revision)
 
     async def remove_workspace(self, workspace: str) -> None:
         async with self._database.write_much() as connection:
             await remove_families(connection, _runs.c.workspace == workspace)
             for table in _OF_WORKSPACE:
                 await connection.execute(delete(table).where(table.c.workspace == workspace))
-            await remove_rows(self._database, connection, _workspaces, _workspaces.c.id == workspace)
+            await connection.run_sync(remove_rows, self._database, _workspaces, _workspaces.c.id == workspace)
 
     async def users(self, workspace: str) -> Sequence[User]:
         query = select(_users).filter_by(workspace=workspace)
@@ -78,7 +78,7 @@ class SqlPeople(SqlAggregate):
             taken = select(_users.c.name).where(is_other & (same_name | same_person))
             if await connection.scalar(taken) is not None:
                 raise Conflict(f"there is a user {user.name[:80]!r} already", hint="choose another name")
-            await put_row(self._database, connection, _users, row_of(user, _users), user.revision)
+            await connection.run_sync(put_row, self._database, _users, row_of(user, _users), user.revision)
 
     async def remove_user(self, workspace: str, user: str) -> None:
         async with self._database.write_much() as connection:
@@ -101,7 +101,7 @@ class SqlPeople(SqlAggregate):
     async def put_key(self, key: ApiKey) -> None:
         row = row_of(key, _keys)
         async with self._database.write() as connection:
-            await put_row(self._database, connection, _keys, row, key.revision, _USED)
+            await connection.run_sync(put_row, self._database, _keys, row, key.revision, _USED)
 
     async def used_keys(self, moments: Mapping[str, datetime]) -> None:
         if not moments:

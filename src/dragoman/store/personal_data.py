@@ -136,7 +136,7 @@ async def remove_theirs(database: Database, connection: AsyncConnection, workspa
     for table, whose in THEIRS.items():
         if table is not users:
             await connection.execute(delete(table).where(whose(workspace, user)))
-    await remove_rows(database, connection, users, THEIRS[users](workspace, user))
+    await connection.run_sync(remove_rows, database, users, THEIRS[users](workspace, user))
 
 
 class SqlPersonalData(SqlAggregate):
@@ -177,7 +177,7 @@ class SqlPersonalData(SqlAggregate):
             await connection.execute(delete(_changes).where(is_theirs, chosen))
             await connection.execute(update(_changes).where(is_theirs).values(details={}))
             details = {**told.details, "entries": entries}
-            await self._audit.append_in(connection, workspace, [replace(told, details=details)])
+            await connection.run_sync(self._audit.append_in, workspace, [replace(told, details=details)])
             return entries
 
     async def compact(self) -> bool:

@@ -36,13 +36,13 @@ class SqlRecipes(SqlAggregate):
             if recipe.revision == NEW and (await connection.scalar(theirs) or 0) >= most:
                 return False
             row = {**asdict(recipe), "tools": [*recipe.tools]}
-            await put_row(self._database, connection, _rows, row, recipe.revision)
+            await connection.run_sync(put_row, self._database, _rows, row, recipe.revision)
         return True
 
     async def remove(self, workspace: str, recipe: str) -> None:
         is_this = (_rows.c.workspace == workspace) & (_rows.c.id == recipe)
         async with self._database.write() as connection:
-            await remove_rows(self._database, connection, _rows, is_this)
+            await connection.run_sync(remove_rows, self._database, _rows, is_this)
 
 
 def _recipe(row: RowMapping) -> Recipe:

@@ -5,15 +5,16 @@ by now, nothing is written and `Outdated` is raised. What is written is noted fo
 """
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, cast
 
-from sqlalchemy import Column, ColumnElement, Table, and_, delete, insert, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import Column, ColumnElement, Connection, Table, and_, delete, insert, select, update
 
 from dragoman.errors import NotFound, Outdated
 from dragoman.store.changes import change_of, note
 from dragoman.store.database import Database
 from dragoman.store.later_fields import KeptDocument
+from dragoman.store.prepared_statement import PreparedStatement
 from dragoman.store.tables import Told
 
 NEW = 0
@@ -21,9 +22,9 @@ NEW = 0
 _UNTOLD = frozenset({"revision", "updated_at"})
 
 
-async def put_row(
+def put_row(
+    connection: Connection,
     database: Database,
-    connection: AsyncConnection,
     table: Table,
     row: Mapping[str, Any],
     read: int,
@@ -35,10 +36,10 @@ async def put_row(
     """
     if read == NEW:
         values = {name: _document(value) for name, value in row.items()}
-        await connection.execute(insert(table), [{**values, "revision": row.get("revision") or 1}])
-        await note(database, connection, change_of(table, row, "added"))
+        _inserted(table, frozenset(row)).run(connection, {**values, "revision": row.get("revision") or 1})
+        note(connection, database, change_of(table, row, "added"))
         return
-    stored = await _locked(connection, table, row)
+    stored = _locked(connection, table, row)
     if stored is None:
         raise NotFound("it was removed meanwhile", hint="look again at what there is")
     if stored["revision"] != read:
@@ -48,21 +49,27 @@ async def put_row(
         for name, value in row.items()
         if name not in apart
     }
-    await connection.execute(update(table).where(_is(table, row)).values({**values, "revision": read + 1}))
+    connection.execute(update(table).where(_is(table, row)).values({**values, "revision": read + 1}))
     details = {"changed": sorted(_changed(stored, values))}
-    await note(database, connection, change_of(table, row, "updated", details))
+    note(connection, database, change_of(table, row, "updated", details))
 
 
-async def remove_rows(
-    database: Database, connection: AsyncConnection, table: Table, are_meant: ColumnElement[bool]
+def remove_rows(
+    connection: Connection, database: Database, table: Table, are_meant: ColumnElement[bool]
 ) -> int:
     """Removes rows of any revision; how many there were."""
     gone = delete(table).where(are_meant).returning(*table.primary_key, *_told_columns(table))
-    rows = [dict(row) for row in (await connection.execute(gone)).mappings()]
+    rows = [dict(row) for row in connection.execute(gone).mappings()]
     names = ({"name": row["name"]} if "name" in row else {} for row in rows)
     changes = [change_of(table, row, "removed", name) for row, name in zip(rows, names, strict=True)]
-    await note(database, connection, *changes)
+    note(connection, database, *changes)
     return len(rows)
+
+
+@cache
+def _inserted(table: Table, given: frozenset[str]) -> PreparedStatement:
+    """Of another set of columns it is another statement: those that are not given have their defaults."""
+    return PreparedStatement(insert(table))
 
 
 def _document(value: Any) -> Any:
@@ -82,11 +89,9 @@ def _told_columns(table: Table) -> list[Column[Any]]:
     return [table.c[name] for name in sorted(names) if name in table.c]
 
 
-async def _locked(
-    connection: AsyncConnection, table: Table, row: Mapping[str, Any]
-) -> Mapping[str, Any] | None:
+def _locked(connection: Connection, table: Table, row: Mapping[str, Any]) -> Mapping[str, Any] | None:
     query = select(table).where(_is(table, row)).with_for_update()
-    found = (await connection.execute(query)).mappings().first()
+    found = connection.execute(query).mappings().first()
     return None if found is None else dict(found)
 
 

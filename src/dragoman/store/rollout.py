@@ -31,7 +31,7 @@ class SqlRollout(SqlAggregate):
                 raise outdated()
             row = {"name": name, "state": dict(state)}
             read = NEW if known is None else known["revision"]
-            await put_row(self._database, connection, _states, row, read)
+            await connection.run_sync(put_row, self._database, _states, row, read)
 
     async def add(self, sample: RolloutSample) -> None:
         once = self._database.insert(_rows).on_conflict_do_nothing(index_elements=["workspace", "run"])

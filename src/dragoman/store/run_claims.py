@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import (
     BindParameter,
     ColumnElement,
+    Connection,
     FromClause,
     Select,
     Text,
@@ -30,6 +31,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from dragoman.run import Run
 from dragoman.store import tables
 from dragoman.store.database import SqlAggregate
+from dragoman.store.prepared_statement import PreparedStatement
 from dragoman.store.records import HeldRuns
 from dragoman.store.run_families import Key, is_root, run_key, run_of
 
@@ -183,25 +185,26 @@ _BACKLOG = select(
     func.count().label("count"),
     func.min(func.coalesce(_runs.c.lease_until, _runs.c.created_at)).label("since"),
 ).where(_may_be_claimed)
-_BUSY_THREADS = (
+_BUSY_THREADS = PreparedStatement(
     select(_runs.c.workspace, _runs.c.user, _runs.c.thread)
     .where(
         tuple_(_runs.c.workspace, _runs.c.user, _runs.c.thread).in_(bindparam("places", expanding=True)),
         is_root,
         _is_unfinished,
     )
-    .distinct()
+    .distinct(),
+    "places",
 )
 
 
-async def with_turn(connection: AsyncConnection, runs: Sequence[Run]) -> frozenset[str]:
+def with_turn(connection: Connection, runs: Sequence[Run]) -> frozenset[str]:
     """Which of these may begin at once: one in a thread. Within the transaction that writes them."""
     # Only who adds a message waits for others of the thread.
     placed = {run.id: (run.workspace, run.user, run.thread) for run in runs if run.thread and run.message}
     busy: set[tuple[str, ...]] = set()
     if placed:
         places = sorted(set(placed.values()))
-        busy = {tuple(row) for row in await connection.execute(_BUSY_THREADS, {"places": places})}
+        busy = {tuple(row) for row in _BUSY_THREADS.rows(connection, {"places": places})}
     begin = {run.id for run in runs if not run.thread}
     for run, place in placed.items():
         if place not in busy:

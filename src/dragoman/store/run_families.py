@@ -3,15 +3,16 @@
 The root's row is the lock of the family: a writer that finds it gone leaves the family gone.
 """
 
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import ColumnElement, RowMapping, bindparam, delete, select, tuple_
+from sqlalchemy import ColumnElement, Connection, RowMapping, bindparam, delete, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from dragoman.run import Run, RunError, RunLimits, RunUsage
 from dragoman.store import tables
 from dragoman.store.later_fields import known_to
+from dragoman.store.prepared_statement import PreparedStatement
 
 _runs = tables.runs
 _steps = tables.run_steps
@@ -19,6 +20,8 @@ _events = tables.run_events
 _questions = tables.questions
 _AT_ONCE = 500
 _USED = tuple(one.name for one in fields(RunUsage))
+_LIMITED = tuple(one.name for one in fields(RunLimits))
+_COLUMNS = tuple(_runs.c.keys())
 _member = _runs.alias("member")
 _root = _runs.alias("root_run")
 Key = tuple[str, str]
@@ -29,10 +32,10 @@ run_key = tuple_(_runs.c.workspace, _runs.c.id)
 
 
 def row_of(run: Run) -> dict[str, Any]:
-    facts = {column.name: getattr(run, column.name) for column in _runs.columns}
+    facts = {name: getattr(run, name) for name in _COLUMNS}
     facts["error"] = None if run.error is None else run.error.facts()
     facts["options"] = dict(run.options)
-    facts["limits"] = asdict(run.limits)
+    facts["limits"] = {name: getattr(run.limits, name) for name in _LIMITED}
     # What was not used is left out: a version that does not count it yet can read the others.
     facts["usage"] = {name: used for name in _USED if (used := getattr(run.usage, name))}
     facts["grants"] = [sorted(grant) for grant in run.grants]
@@ -57,10 +60,11 @@ _LOCKED = (
     .order_by(_root.c.workspace, _root.c.id)
     .with_for_update(key_share=True, of=_root)
 )
-_LOCKED_HELD = _LOCKED.where(_root.c.worker == bindparam("worker"))
+_ALL_LOCKED = PreparedStatement(_LOCKED, "keys")
+_HELD_LOCKED = PreparedStatement(_LOCKED.where(_root.c.worker == bindparam("worker")), "keys")
 
 
-async def lock_families(connection: AsyncConnection, keys: set[Key], worker: str | None = None) -> set[Key]:
+def lock_families(connection: Connection, keys: set[Key], worker: str | None = None) -> set[Key]:
     """Which of these runs there are; until the transaction ends nobody removes them, or takes them over.
 
     With a `worker`: those alone whose root it holds.
@@ -68,10 +72,10 @@ async def lock_families(connection: AsyncConnection, keys: set[Key], worker: str
     if not keys:
         return set()
     facts: dict[str, Any] = {"keys": sorted(keys)}
-    if worker is None:
-        return {(workspace, run) for workspace, run in await connection.execute(_LOCKED, facts)}
-    facts["worker"] = worker
-    return {(workspace, run) for workspace, run in await connection.execute(_LOCKED_HELD, facts)}
+    if worker is not None:
+        facts["worker"] = worker
+    locked = _ALL_LOCKED if worker is None else _HELD_LOCKED
+    return {(workspace, run) for workspace, run in locked.rows(connection, facts)}
 
 
 async def remove_families(connection: AsyncConnection, which: ColumnElement[bool]) -> int:

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import RowMapping, bindparam, func, select
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import Connection, RowMapping, bindparam, func, select
 
 from dragoman.run import Message, RunEvent, Step
 from dragoman.store import tables
 from dragoman.store.agents import add_numbers
 from dragoman.store.bulk_insert import BulkInsert
 from dragoman.store.database import Database, SqlAggregate
+from dragoman.store.prepared_statement import PreparedStatement
 from dragoman.store.records import JournalBatch
 from dragoman.store.run_families import Key, lock_families, row_of, run_key
 from dragoman.store.threads import add_messages, place_of, wait_for_threads
@@ -28,8 +28,11 @@ _highest_step = (
 )
 
 # Made once: to put them together costs more than to execute them.
-_LAST_STEPS = select(_runs.c.workspace, _runs.c.id, _highest_step).where(
-    run_key.in_(bindparam("keys", expanding=True))
+_LAST_STEPS = PreparedStatement(
+    select(_runs.c.workspace, _runs.c.id, _highest_step).where(
+        run_key.in_(bindparam("keys", expanding=True))
+    ),
+    "keys",
 )
 
 _EVENTS = (
@@ -52,51 +55,48 @@ class SqlRunJournal(SqlAggregate):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
+        self._put_runs = PreparedStatement(database.upsert(_runs, keep=_KEPT))
         self._new_steps = BulkInsert(_steps)
         self._new_events = BulkInsert(_events, unless_there=["workspace", "root", "number"])
 
     async def write(self, batch: JournalBatch) -> Sequence[Message]:
-        async with self._database.write() as connection:
-            _, messages = await self._write(connection, batch, None)
+        _, messages = await self._database.transact(lambda connection: self._write(connection, batch, None))
         return messages
 
     async def write_held(self, batch: JournalBatch, worker: str) -> frozenset[str]:
-        async with self._database.write() as connection:
-            present, _ = await self._write(connection, batch, worker)
+        present, _ = await self._database.transact(lambda connection: self._write(connection, batch, worker))
         return frozenset(run for workspace, run in _named(batch) if (workspace, run) not in present)
 
-    async def _write(
-        self, connection: AsyncConnection, batch: JournalBatch, worker: str | None
+    def _write(
+        self, connection: Connection, batch: JournalBatch, worker: str | None
     ) -> tuple[set[Key], Sequence[Message]]:
-        await wait_for_threads(self._database, connection, set(map(place_of, batch.messages)))
-        present = await _present(connection, batch, worker)
+        wait_for_threads(connection, self._database, set(map(place_of, batch.messages)))
+        present = _present(connection, batch, worker)
         if runs := [row_of(run) for run in batch.runs if (run.workspace, run.id) in present]:
-            await connection.execute(self._database.upsert(_runs, keep=_KEPT), runs)
-        await self._add_steps(connection, [one for one in batch.steps if (one.workspace, one.run) in present])
-        await self._add_events(
-            connection, [one for one in batch.events if (one.workspace, one.root) in present]
-        )
+            self._put_runs.run(connection, *runs)
+        self._add_steps(connection, [one for one in batch.steps if (one.workspace, one.run) in present])
+        self._add_events(connection, [one for one in batch.events if (one.workspace, one.root) in present])
         if worked := [one for one in batch.worked if (one.workspace, one.run) in present]:
             numbers = [(one.workspace, one.agent, one.numbers) for one in worked]
-            await add_numbers(self._database, connection, numbers)
-        return present, await _add_messages(connection, batch.messages, present)
+            add_numbers(connection, self._database, numbers)
+        return present, _add_messages(connection, batch.messages, present)
 
-    async def _add_events(self, connection: AsyncConnection, events: Sequence[RunEvent]) -> None:
+    def _add_events(self, connection: Connection, events: Sequence[RunEvent]) -> None:
         if events:
-            await self._new_events.insert(connection, [_event_row(one) for one in events])
+            self._new_events.insert(connection, [_event_row(one) for one in events])
 
-    async def _add_steps(self, connection: AsyncConnection, steps: Sequence[Step]) -> None:
+    def _add_steps(self, connection: Connection, steps: Sequence[Step]) -> None:
         if not steps:
             return
         keys = {"keys": sorted({(step.workspace, step.run) for step in steps})}
-        found = await connection.execute(_LAST_STEPS, keys)
+        found = _LAST_STEPS.rows(connection, keys)
         highest = {(workspace, run): number or 0 for workspace, run, number in found}
         rows: list[list[Any]] = []
         for step in steps:
             key = (step.workspace, step.run)
             highest[key] += 1
             rows.append(_step_row(step, highest[key]))
-        await self._new_steps.insert(connection, rows)
+        self._new_steps.insert(connection, rows)
 
     async def steps(self, workspace: str, run: str) -> Sequence[Step]:
         query = select(_steps).filter_by(workspace=workspace, run=run).order_by(_steps.c.number)
@@ -125,18 +125,18 @@ def _named(batch: JournalBatch) -> set[Key]:
     return keys
 
 
-async def _present(connection: AsyncConnection, batch: JournalBatch, worker: str | None) -> set[Key]:
+def _present(connection: Connection, batch: JournalBatch, worker: str | None) -> set[Key]:
     """The runs of the batch that are there, and the child runs that come with it."""
-    found = await lock_families(connection, _named(batch), worker)
+    found = lock_families(connection, _named(batch), worker)
     return found | {(run.workspace, run.id) for run in batch.runs if (run.workspace, run.root) in found}
 
 
-async def _add_messages(
-    connection: AsyncConnection, messages: Sequence[Message], present: set[Key]
+def _add_messages(
+    connection: Connection, messages: Sequence[Message], present: set[Key]
 ) -> Sequence[Message]:
     """Those of a removed run keep the number 0: a removed thread must not come back."""
     kept = [one for one in messages if one.run is None or (one.workspace, one.run) in present]
-    added = iter(await add_messages(connection, kept))
+    added = iter(add_messages(connection, kept))
     return [
         next(added) if one.run is None or (one.workspace, one.run) in present else replace(one, number=0)
         for one in messages

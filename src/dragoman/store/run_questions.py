@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import RowMapping, Update, and_, delete, exists, not_, select, update
+from sqlalchemy import Connection, RowMapping, Update, and_, delete, exists, not_, select, update
 
 from dragoman.run import Message, Question
 from dragoman.store import tables
@@ -66,12 +66,12 @@ class SqlRunQuestions(SqlAggregate):
 
     async def answer_by(self, message: Message, question: str, now: datetime) -> Message | None:
         answered = _answered(message.workspace, message.user, question, now).values(answer=message.text)
-        async with self._database.write() as connection:
-            await wait_for_threads(self._database, connection, {place_of(message)})
-            if not (await connection.execute(answered)).rowcount:
-                return None
-            (written,) = await add_messages(connection, [message])
-        return written
+
+        def written(connection: Connection) -> Message | None:
+            wait_for_threads(connection, self._database, {place_of(message)})
+            return add_messages(connection, [message])[0] if connection.execute(answered).rowcount else None
+
+        return await self._database.transact(written)
 
     async def settled_questions(self, questions: Collection[str]) -> frozenset[str]:
         query = select(_rows.c.id).where(_rows.c.id.in_(questions), _rows.c.status == "pending")

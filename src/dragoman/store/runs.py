@@ -5,11 +5,22 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, Select, bindparam, false, insert, literal, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    Select,
+    bindparam,
+    false,
+    insert,
+    literal,
+    select,
+)
 
 from dragoman.errors import NotFound
 from dragoman.run import FINISHED, Run, RunSort, RunStatus
 from dragoman.store import tables
+from dragoman.store.prepared_statement import PreparedStatement
 from dragoman.store.records import AcceptedRun, NewRun
 from dragoman.store.run_claims import SqlRunClaims, with_turn
 from dragoman.store.run_families import is_root, lock_families, remove_families, row_of, run_of
@@ -20,7 +31,7 @@ from dragoman.store.threads import add_messages, place_of, wait_for_threads
 
 _rows = tables.runs
 # Made once: to put them together costs more than to execute them.
-_NEW = insert(_rows)
+_NEW = PreparedStatement(insert(_rows))
 _FOUND = select(_rows).where(
     _rows.c.workspace == bindparam("of_workspace"), _rows.c.id == bindparam("of_run")
 )
@@ -35,26 +46,28 @@ class SqlRuns(SqlRunJournal, SqlRunClaims, SqlRunQuestions):
     """Fills `RunStore`."""
 
     async def accept(self, new: Sequence[NewRun]) -> Sequence[AcceptedRun]:
-        async with self._database.write() as connection:
-            messages = [one.message for one in new if one.message is not None]
-            await wait_for_threads(self._database, connection, set(map(place_of, messages)))
-            numbered = iter(await add_messages(connection, messages))
-            written = [None if one.message is None else next(numbered) for one in new]
-            runs = [
-                one.run if message is None else replace(one.run, message=message.number)
-                for one, message in zip(new, written, strict=True)
-            ]
-            roots = {(run.workspace, run.root) for run in runs if not run.is_root}
-            if await lock_families(connection, roots) != roots:
-                raise NotFound("the run that this one belongs to is gone")
-            wanted = [run for run, one in zip(runs, new, strict=True) if one.worker is not None]
-            begins = await with_turn(connection, wanted)
-            runs = [
-                replace(run, worker=one.worker, lease_until=one.until) if run.id in begins else run
-                for run, one in zip(runs, new, strict=True)
-            ]
-            await connection.execute(_NEW, [row_of(run) for run in runs])
-            await self._add_events(connection, [event for one in new for event in one.events])
+        return await self._database.transact(lambda connection: self._accepted(connection, new))
+
+    def _accepted(self, connection: Connection, new: Sequence[NewRun]) -> Sequence[AcceptedRun]:
+        messages = [one.message for one in new if one.message is not None]
+        wait_for_threads(connection, self._database, set(map(place_of, messages)))
+        numbered = iter(add_messages(connection, messages))
+        written = [None if one.message is None else next(numbered) for one in new]
+        runs = [
+            one.run if message is None else replace(one.run, message=message.number)
+            for one, message in zip(new, written, strict=True)
+        ]
+        roots = {(run.workspace, run.root) for run in runs if not run.is_root}
+        if lock_families(connection, roots) != roots:
+            raise NotFound("the run that this one belongs to is gone")
+        wanted = [run for run, one in zip(runs, new, strict=True) if one.worker is not None]
+        begins = with_turn(connection, wanted)
+        runs = [
+            replace(run, worker=one.worker, lease_until=one.until) if run.id in begins else run
+            for run, one in zip(runs, new, strict=True)
+        ]
+        _NEW.run(connection, *map(row_of, runs))
+        self._add_events(connection, [event for one in new for event in one.events])
         return [AcceptedRun(run=run, message=message) for run, message in zip(runs, written, strict=True)]
 
     async def find(self, workspace: str, run: str) -> Run | None:

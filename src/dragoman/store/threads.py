@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
+    Connection,
     FromClause,
     RowMapping,
     Select,
@@ -25,7 +26,6 @@ from sqlalchemy import (
     tuple_,
     update,
 )
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from dragoman.people import Thread, ThreadPosition, ThreadSort
 from dragoman.run import FINISHED, Message
@@ -33,6 +33,7 @@ from dragoman.store import tables
 from dragoman.store.changes import change_of, note
 from dragoman.store.columns import UtcDateTime
 from dragoman.store.database import Database, SqlAggregate
+from dragoman.store.prepared_statement import PreparedStatement
 from dragoman.store.records import LoadedTool
 from dragoman.store.revised_rows import put_row, remove_rows
 from dragoman.store.run_families import remove_families
@@ -45,21 +46,25 @@ Place = tuple[str, str, str]
 """Workspace, user, thread."""
 
 # Made once: to put them together costs more than to execute them.
-_HIGHEST = (
+_HIGHEST = PreparedStatement(
     select(_messages.c.workspace, _messages.c.user, _messages.c.thread, func.max(_messages.c.number))
     .where(
         tuple_(_messages.c.workspace, _messages.c.user, _messages.c.thread).in_(
             bindparam("places", expanding=True)
         )
     )
-    .group_by(_messages.c.workspace, _messages.c.user, _messages.c.thread)
+    .group_by(_messages.c.workspace, _messages.c.user, _messages.c.thread),
+    "places",
 )
-_NEW_MESSAGE = insert(_messages)
-_FOUND = select(_rows).where(
-    _rows.c.workspace == bindparam("of_workspace"),
-    _rows.c.user == bindparam("of_user"),
-    _rows.c.id == bindparam("of_thread"),
+_NEW_MESSAGE = PreparedStatement(insert(_messages))
+_OF_THREAD: Sequence[str] = ("of_workspace", "of_user", "of_thread")
+_is_this = (
+    (_rows.c.workspace == bindparam("of_workspace"))
+    & (_rows.c.user == bindparam("of_user"))
+    & (_rows.c.id == bindparam("of_thread"))
 )
+_FOUND = select(_rows).where(_is_this)
+_WRITTEN_IN = PreparedStatement(update(_rows).where(_is_this).values(updated_at=bindparam("at")))
 
 
 class SqlThreads(SqlAggregate):
@@ -120,30 +125,32 @@ class SqlThreads(SqlAggregate):
         return [_thread(row) for row in await self._database.rows(query)]
 
     async def find(self, workspace: str, user: str, thread: str) -> Thread | None:
-        facts = {"of_workspace": workspace, "of_user": user, "of_thread": thread}
+        facts = dict(zip(_OF_THREAD, (workspace, user, thread), strict=True))
         row = await self._database.row(_FOUND, facts)
         return _thread(row) if row else None
 
     async def put(self, thread: Thread) -> None:
         facts = {column.name: getattr(thread, column.name) for column in _rows.columns}
         facts["connectors"] = None if thread.connectors is None else list(thread.connectors)
-        async with self._database.write() as connection:
-            await put_row(self._database, connection, _rows, facts, thread.revision)
+        await self._database.transact(
+            lambda connection: put_row(connection, self._database, _rows, facts, thread.revision)
+        )
 
     async def remove(self, workspace: str, user: str, thread: str) -> None:
         place = (workspace, user, thread)
         async with self._database.write_much() as connection:
-            await wait_for_threads(self._database, connection, {place})
+            await connection.run_sync(wait_for_threads, self._database, {place})
             await remove_families(connection, _is_in(_runs, *place))
-            await remove_rows(self._database, connection, _rows, _is(*place))
+            await connection.run_sync(remove_rows, self._database, _rows, _is(*place))
             for table in (_messages, _loaded):
                 await connection.execute(delete(table).where(_is_in(table, *place)))
 
     async def add_message(self, message: Message) -> Message:
-        async with self._database.write() as connection:
-            await wait_for_threads(self._database, connection, {place_of(message)})
-            (added,) = await add_messages(connection, [message])
-        return added
+        def added(connection: Connection) -> Message:
+            wait_for_threads(connection, self._database, {place_of(message)})
+            return add_messages(connection, [message])[0]
+
+        return await self._database.transact(added)
 
     async def messages(
         self, workspace: str, user: str, thread: str, *, after: int = 0, limit: int = 1000, last: bool = False
@@ -200,7 +207,7 @@ class SqlThreads(SqlAggregate):
             names = {"loaded": [one.tool for one in put], "unloaded": [one.tool for one in removed]}
             threads = {(one.workspace, one.user, one.thread): asdict(one) for one in (*put, *removed)}
             changes = [change_of(_loaded, row, "updated", names) for row in threads.values()]
-            await note(self._database, connection, *changes)
+            await connection.run_sync(note, self._database, *changes)
 
     async def forget_loaded(self, before: datetime) -> None:
         is_written = exists().where(
@@ -251,34 +258,33 @@ def place_of(message: Message) -> Place:
     return (message.workspace, message.user, message.thread)
 
 
-async def wait_for_threads(database: Database, connection: AsyncConnection, places: set[Place]) -> None:
+def wait_for_threads(connection: Connection, database: Database, places: set[Place]) -> None:
     """Until the transaction ends nobody else adds to these threads. Comes before the lock of any run."""
     if database.location.is_sqlite:
         return
     for place in sorted(places):  # always in this order: no two wait for each other
         key = func.hashtextextended(f"dragoman messages {' '.join(place)}", 0)
-        await connection.execute(select(func.pg_advisory_xact_lock(key)))
+        connection.execute(select(func.pg_advisory_xact_lock(key)))
 
 
-async def add_messages(connection: AsyncConnection, messages: Sequence[Message]) -> Sequence[Message]:
+def add_messages(connection: Connection, messages: Sequence[Message]) -> Sequence[Message]:
     """Within a transaction that has waited for their threads. Returns them with their numbers."""
     if not messages:
         return []
     places = {"places": sorted(set(map(place_of, messages)))}
     highest: defaultdict[Place, int] = defaultdict(int)
-    for workspace, user, thread, number in await connection.execute(_HIGHEST, places):
+    for workspace, user, thread, number in _HIGHEST.rows(connection, places):
         highest[workspace, user, thread] = number
     numbered: list[Message] = []
     for message in messages:
         place = place_of(message)
         highest[place] += 1
         numbered.append(replace(message, number=highest[place]))
-    await connection.execute(_NEW_MESSAGE, [_message_row(message) for message in numbered])
+    _NEW_MESSAGE.run(connection, *map(_message_row, numbered))
     for message in numbered:
         if message.author == "person":  # the list of threads is by what people last wrote in them
-            await connection.execute(
-                update(_rows).where(_is(*place_of(message))).values(updated_at=message.created_at)
-            )
+            facts = dict(zip(_OF_THREAD, place_of(message), strict=True))
+            _WRITTEN_IN.run(connection, {**facts, "at": message.created_at})
     return numbered
 
 
