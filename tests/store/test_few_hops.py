@@ -2,6 +2,8 @@
 made ready once reads and writes what SQLAlchemy does.
 """
 
+import asyncio
+import threading
 from collections.abc import AsyncGenerator, Callable
 from datetime import timedelta
 from typing import Any
@@ -12,13 +14,16 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, text
 from store_values import NOON, NOON_IN_ROME
 
 from dragoman.errors import Conflict, InvalidArguments
+from dragoman.store.changes import note
 from dragoman.store.database import Database, open_database
 from dragoman.store.location import DatabaseLocation
 from dragoman.store.prepared_statement import PreparedStatement
+from dragoman.store.records import Change
 from dragoman.store.rollout import SqlRollout
 from dragoman.store.run_families import row_of
 from dragoman.store.schema import bring_up_to_date
 from dragoman.store.tables import messages, rollout_states, runs
+from patience import until
 
 pytestmark = pytest.mark.anyio
 
@@ -170,3 +175,32 @@ async def test_a_statement_made_ready_once_is_that_of_sqlalchemy(database: Datab
     for texts in ([""], ["", "What time is it?"], list[str]()):
         once, plain = [await way(_asking(_AMONG, {"texts": texts})) for way in ways]
         assert (once, len(once)) == (plain, 2 * len(texts))
+
+
+async def test_who_is_cancelled_in_a_transaction_leaves_it_whole_or_undone_and_others_are_told(
+    database: Database,
+) -> None:
+    begun, goes_on, told = threading.Event(), threading.Event(), asyncio.Event()
+    database.on_noted = told.set
+
+    def slow(connection: Connection) -> None:
+        connection.execute(insert(rollout_states), _row("one"))
+        note(connection, database, Change(kind="workspace", what="updated", workspace="acme", subject="acme"))
+        begun.set()
+        if database.location.is_sqlite:
+            goes_on.wait()
+        else:
+            connection.execute(text("select pg_sleep(2)"))
+        connection.execute(insert(rollout_states), _row("two"))
+
+    writing = asyncio.create_task(database.transact(slow))
+    await until(begun.is_set)
+    writing.cancel()
+    goes_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+    count = await _count(database)
+    assert count in (0, 2)
+    assert told.is_set() or not count
+    await database.transact(lambda connection: connection.execute(insert(rollout_states), _row("three")))
+    assert await _count(database) == count + 1

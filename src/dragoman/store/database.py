@@ -98,24 +98,28 @@ class Database:
 
         On SQLite `work` is done in another thread: it touches nothing that others change meanwhile.
         """
+        has_noted = False
 
-        def worked(connection: Connection) -> tuple[Answer, bool]:
+        def worked(connection: Connection) -> Answer:
+            nonlocal has_noted
             connection.info.pop(NOTED, None)
-            return work(connection), connection.info.pop(NOTED, False)
+            answer = work(connection)
+            has_noted = connection.info.pop(NOTED, False)
+            return answer
 
-        def begun() -> tuple[Answer, bool]:
+        def begun() -> Answer:
             with self._writing.sync_engine.begin() as connection:
                 return worked(connection)
 
-        with translated(self.location):
-            if self._units is None:
-                answer, has_noted = await greenlet_spawn(begun)
-            else:
+        try:
+            with translated(self.location):
+                if self._units is None:
+                    return await greenlet_spawn(begun)
                 async with self._writer:
-                    answer, has_noted = await self._units.run(worked)
-        if has_noted:
-            self.on_noted()
-        return answer
+                    return await self._units.run(worked)
+        finally:
+            if has_noted:  # also of who was cancelled: it may be done
+                self.on_noted()
 
     @asynccontextmanager
     async def write_much(self) -> AsyncGenerator[AsyncConnection]:

@@ -29,7 +29,15 @@ class SqliteUnits:
         self._open: tuple[Connection, sqlite3.Connection] | None = None
 
     async def run(self, work: Callable[[Connection], Answer]) -> Answer:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._worked, work)
+        """Whoever is cancelled meanwhile goes when it is over: all of it is done, or nothing."""
+        done = asyncio.get_running_loop().run_in_executor(self._thread, self._worked, work)
+        try:
+            return await asyncio.shield(done)
+        except asyncio.CancelledError:
+            await asyncio.wait([done])
+            if done.done():
+                done.exception()
+            raise
 
     async def close(self) -> None:
         if self._open is not None:
