@@ -190,6 +190,26 @@ async def test_what_was_asked_ahead_and_who_does_not_read_delay_no_end() -> None
         assert app.ended == ["/large"] * 3
 
 
+async def test_what_has_arrived_before_the_end_is_answered() -> None:
+    """Nothing is awaited until then: what was sent lies at the system, also on a known connection."""
+    async with serving() as (server, _, connect):
+        reader, writer = await connect(GET)
+        await reader.readuntil(b"\r\n\r\n")
+        [listener] = server._arrivals._listeners
+        sent = [socket.create_connection(listener.getsockname()) for _ in range(20)]
+        for each in sent:
+            each.sendall(GET)
+        known = writer.get_extra_info("socket").dup()
+        known.sendall(GET)
+        known.close()
+        server.should_exit = True
+        for each in sent:
+            each.setblocking(False)
+            with each:
+                assert (await asyncio.get_running_loop().sock_recv(each, 100)).startswith(b"HTTP/1.1 200")
+        assert b"HTTP/1.1 200" in await reader.read()
+
+
 async def test_a_head_without_end_is_refused() -> None:
     async with serving() as (_, _, connect):
         reader, writer = await connect(b"GET / HTTP/1.1\r\nHost: x\r\n")

@@ -43,6 +43,7 @@ _CLOSED_AT_ONCE = 250
 _LATE = 0.25  # who is too slow is noticed so much later
 _JOINED = 256 * 1024  # of a body; to copy more costs more than a packet
 _NO_FILES_PAUSE = 0.2
+_LAST_TURNS = 10  # of the loop, in which what has arrived is read: it is answered before the end
 # Waits for the client to say something. Who waits for something of ours cannot be spared.
 _SPARED: tuple[Wait, ...] = ("head", "idle", "body")
 
@@ -294,35 +295,45 @@ class Arrivals:
         self._resume(listener)
 
     def close(self) -> None:
+        """Nobody else is taken. Who has come and said all is still begun."""
         for listener in self._listeners:
             self._loop.remove_reader(listener)
+            for _ in range(_BACKLOG):
+                if not self._accept(listener):
+                    break
         self._listeners.clear()
-        for connection in (*self._new, *self._queue):
-            connection.close()
+        waiting = [*self._new, *self._queue]
         self._new.clear()
         self._queue.clear()
+        for connection in waiting:
+            if _has_said_all(connection):
+                self._start(connection)
+            else:
+                connection.close()
 
     def _resume(self, listener: socket.socket) -> None:
         if listener in self._listeners:
             self._loop.add_reader(listener, self._accept, listener)
 
-    def _accept(self, listener: socket.socket) -> None:
+    def _accept(self, listener: socket.socket) -> bool:
+        """Whether there may be more."""
         if not (self._new or self._queue):
             self._loop.call_soon(self._begin)
         for _ in range(self._open.accepted_at_once):
             try:
                 connection, _ = listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-                return
+                return False
             except OSError as error:  # no descriptors are left, and it would be tried without end
                 log.warning("http.cannot_accept", cause=str(error))
                 self._open.make_room()
                 self._loop.remove_reader(listener)
                 self._loop.call_later(_NO_FILES_PAUSE, self._resume, listener)
-                return
+                return False
             connection.setblocking(False)
             self._new.append(connection)
             self._keep_to_limit()
+        return True
 
     def _keep_to_limit(self) -> None:
         """Where none that is begun can be spared, the one that waits longest here goes."""
@@ -402,6 +413,8 @@ class HttpServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._arrivals.close()
+        for _ in range(_LAST_TURNS):
+            await asyncio.sleep(0)
         await super().shutdown(sockets)
         for connection in [*self.server_state.connections]:
             connection.transport.abort()  # whoever still does not read
