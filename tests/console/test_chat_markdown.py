@@ -174,6 +174,13 @@ async def test_a_long_answer_is_drawn_whole_and_soon(browser: Browser) -> None:
     async with opened_page(browser) as page:
         counted = "async ([text, what]) => (await draw([text])).querySelectorAll(what).length"
         assert await page.evaluate(counted, [lines, "li"]) == 10_000
+        # In parts that are skipped while nobody sees them, and one list and one paragraph to who reads.
+        starts = "async (text) => [...(await draw([text])).querySelectorAll('ol')].map((one) => one.start)"
+        assert await page.evaluate(starts, lines) == [*range(1, 10_000, 100)]
+        prose = "\n".join(f"line {number}" for number in range(10_000))
+        assert await page.evaluate(counted, [prose, ".part > p"]) > 10
+        said = "async (text) => (await draw([text])).textContent.match(/line/g).length"
+        assert await page.evaluate(said, prose) == 10_000
         size = "async (text) => (await draw([text])).textContent.length"
         assert await page.evaluate(size, "word " * 200_000) == 999_999
         last = "async (text) => (await draw([text])).querySelector('code').textContent.trimEnd().slice(-9)"

@@ -5,7 +5,9 @@ import { Highlighter } from "./chat_code.js";
 import { inline, node } from "./chat_inline.js";
 
 const PART = 24; // blocks of an answer that are skipped together while nobody sees them
+const ITEMS = 100; // the same for items of a list
 const LINES = 100; // the same for lines of code
+const WORDS = 8_000; // the same for characters of a paragraph
 const SLICE = 20_000; // characters at a time: between two slices the page can answer its reader
 const DEEPEST = 16; // quotes and lists within one another
 const LONG = 4_000; // words of a paragraph before this many characters are not looked at again
@@ -165,8 +167,15 @@ export class Markdown {
     if (list?.localName !== kind || list.dataset.mark !== mark.at(-1)) {
       list = node(kind);
       list.dataset.mark = mark.at(-1);
-      if (number > 1) list.start = Number(number);
+      if (number && Number(number) !== 1) list.start = Number(number);
       this.put(list);
+    } else if (!this.containers.length && list.childElementCount >= ITEMS) {
+      const next = node(kind);
+      next.dataset.mark = list.dataset.mark;
+      if (kind === "ol") next.start = list.start + list.childElementCount;
+      next.classList.toggle("wide", next.start > 900);
+      this.goOn(next);
+      list = next;
     }
     const item = node("li");
     list.append(item);
@@ -226,9 +235,12 @@ export class Markdown {
   }
 
   text(line) {
-    if (this.leaf) return this.leaf.add(`\n${line.trimStart()}`);
+    const isLong = this.leaf?.isText && !this.containers.length && this.leaf.text.length > WORDS;
+    if (this.leaf && !isLong) return this.leaf.add(`\n${line.trimStart()}`);
+    this.closeLeaf();
     this.leaf = new Words(node("p"), this.run);
-    this.put(this.leaf.node);
+    if (isLong) this.goOn(this.leaf.node);
+    else this.put(this.leaf.node);
     this.leaf.add(line.trimStart());
   }
 
@@ -258,6 +270,14 @@ export class Markdown {
 
   put(block) {
     this.home().append(block);
+  }
+
+  // What is one block to its reader goes on in a part of its own, which is skipped while nobody sees it.
+  goOn(block) {
+    this.place.lastElementChild.classList.add("full");
+    const part = node("div", "part goes-on");
+    part.append(block);
+    this.place.append(part);
   }
 
   closeLeaf() {
