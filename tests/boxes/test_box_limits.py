@@ -3,8 +3,10 @@
 import asyncio
 import json
 import os
+import shlex
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -70,17 +72,19 @@ async def test_the_temporary_directory_of_a_box_is_its_own_and_ends(tmp_path: Pa
         assert not Path("/tmp/left").exists()
 
 
-class _Shell:
-    """A shell that starts a process for every line it is given."""
+PROCESSES = ["bash", "-c", "while read line; do sleep 60 & done"]
+THREADS = (
+    "import sys, threading, time\nfor _ in sys.stdin: threading.Thread(target=time.sleep, args=[60]).start()"
+)
 
-    def __init__(self) -> None:
-        self.program = subprocess.Popen(
-            ["bash", "-c", "while read line; do sleep 60 & done"],
-            stdin=subprocess.PIPE,
-            start_new_session=True,
-        )
+
+class _Starter:
+    """Starts something for every line that it is given."""
+
+    def __init__(self, *words: str) -> None:
+        self.program = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True)
         self.ended_by: LimitEnd | None = None
-        self.mark = "shell"
+        self.mark = "starter"
 
     @property
     def pid(self) -> int:
@@ -96,8 +100,9 @@ class _Shell:
         self.program.communicate()
 
 
-async def test_what_a_program_starts_later_counts_while_others_rest(tmp_path: Path) -> None:
-    one, other = _Shell(), _Shell()
+async def test_processes_that_a_program_starts_later_count_and_threads_do_not(tmp_path: Path) -> None:
+    one = _Starter(*PROCESSES)
+    other = _Starter("bash", "-c", f"{sys.executable} -c {shlex.quote(THREADS)}; true")
     watchdog = BoxWatchdog()
     limits = BoxLimits(processes=5)
     try:
@@ -107,6 +112,8 @@ async def test_what_a_program_starts_later_counts_while_others_rest(tmp_path: Pa
                 one.start(2)
                 await asyncio.sleep(2.5)  # looked at, while nothing starts
                 assert one.ended_by is None
+                other.start(20)
+                await asyncio.sleep(1.5)
                 one.start(4)
                 await until(lambda: one.ended_by is not None)
             looks.cancel()

@@ -1,7 +1,7 @@
 """Holds boxed programs to what they may use together: memory, processor time, processes, disk of their home.
 
-One look at the process table serves all boxes; where nothing has started since the last, only their processes
-are looked at. What is over a limit is killed whole, and its cause is said.
+One look at the process table serves all boxes; after it only their processes are looked at, and what has
+started since. What is over a limit is killed whole, and its cause is said.
 """
 
 import asyncio
@@ -26,6 +26,7 @@ _LOOK = 1.0
 _LOOK_CLOSELY = 0.1
 _CLOSE = 0.5  # of a limit: from here on a second may be too long
 _NEW_ON_DISK = 32 * _MEGABYTE
+_MANY_NEW = 1000  # so many that the whole table is read as quickly
 _REST_OF_DISK = 10  # looking through a home takes at most a tenth of the time
 
 
@@ -76,7 +77,7 @@ class BoxWatchdog:
     def __init__(self) -> None:
         self._by_pid: dict[int, _Watched] = {}
         self._some = asyncio.Event()
-        self._newest: bytes | None = None
+        self._newest: int | None = None
 
     @contextmanager
     def watching(
@@ -114,18 +115,20 @@ class BoxWatchdog:
                             os.kill(one.first, signal.SIGKILL)
 
     def _over_limits(self, watched: Sequence[_Watched]) -> list[tuple[_Watched, LimitEnd]]:
-        newest = _newest()  # before the look: who starts during it is found by the next
-        nobody_new = newest == self._newest and _tells_of_starts()
-        if nobody_new and all(one.family is not None for one in watched):
-            has_time = any(one.limits.cpu is not None for one in watched)
+        last, self._newest = self._newest, _newest()  # before the look: who starts during it comes next
+        has_time = any(one.limits.cpu is not None for one in watched)
+        if any(one.family is None for one in watched) or not _tells_of_starts():
+            last = None
+        if last is not None and 0 <= self._newest - last < _MANY_NEW:
+            _join_families(watched, _rows(range(last + 1, self._newest + 1), _row_of_process))
             rows = _rows((pid for one in watched for pid in one.family or ()), _row if has_time else _size)
         else:
             rows = _rows((int(one.name) for one in os.scandir("/proc") if one.name.isdigit()), _row)
             _find_families(watched, rows)
-            self._newest = newest
         found: list[tuple[_Watched, LimitEnd]] = []
         for one in watched:
             pids = [pid for pid in one.family or () if pid in rows]
+            one.family = one.family and pids
             if why := _over(one, pids, [rows[pid] for pid in pids]):
                 found.append((one, why))
         return found
@@ -139,6 +142,16 @@ def _find_families(watched: Sequence[_Watched], rows: Mapping[int, _Row]) -> Non
         if one.first is None and one.find_first is not None:
             one.first = one.find_first()
         one.family = None if one.first is None else _family(one.first, below)
+
+
+def _join_families(watched: Sequence[_Watched], new: Mapping[int, _Row]) -> None:
+    """Numbers grow, so that a parent comes before its children; where they begin anew all is looked at."""
+    if new:
+        family_of = {pid: one.family for one in watched if one.family is not None for pid in one.family}
+        for pid, row in new.items():
+            if (family := family_of.get(row.parent)) is not None:
+                family.append(pid)
+                family_of[pid] = family
 
 
 def _over(one: _Watched, pids: list[int], rows: list[_Row]) -> LimitEnd | None:
@@ -189,9 +202,9 @@ def _family(pid: int, below: dict[int, list[int]]) -> list[int]:
     return found
 
 
-def _newest() -> bytes:
-    """The number given last to any process or thread here: while it stays the same, none has started."""
-    return _read("/proc/loadavg").split()[-1]
+def _newest() -> int:
+    """The number given last to any process or thread here: who has started since has a higher one."""
+    return int(_read("/proc/loadavg").split()[-1])
 
 
 @cache
@@ -213,9 +226,22 @@ def _rows(pids: Iterable[int], row: Callable[[int], _Row]) -> dict[int, _Row]:
 
 
 def _row(pid: int) -> _Row:
-    words = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    words = _facts(pid)
     # Its own time, and that of children it has waited for.
     return _Row(int(words[1]), int(words[21]) * _PAGE, sum(map(int, words[11:15])) / _TICKS)
+
+
+def _row_of_process(pid: int) -> _Row:
+    """Threads have numbers, too, by which they are found but not listed: nobody is told of their end."""
+    words = _facts(pid)
+    if words[35] == b"-1":
+        raise ValueError("a thread")
+    return _Row(int(words[1]), 0, 0.0)
+
+
+def _facts(pid: int) -> list[bytes]:
+    """What follows the name, in `/proc/<pid>/stat`."""
+    return _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
 
 
 def _size(pid: int) -> _Row:
