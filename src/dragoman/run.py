@@ -117,8 +117,10 @@ class RunUsage:
     unpriced: int = 0
 
     def plus(self, other: "RunUsage") -> "RunUsage":
-        names = (item.name for item in fields(self))
-        return RunUsage(**{name: getattr(self, name) + getattr(other, name) for name in names})
+        return RunUsage(**{name: getattr(self, name) + getattr(other, name) for name in _USED})
+
+
+_USED = tuple(item.name for item in fields(RunUsage))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

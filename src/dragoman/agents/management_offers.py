@@ -98,7 +98,7 @@ class ManagementOffers:
                 title="Manage agents and connectors",
                 repeatable=False,
                 departs_itself=True,  # what only reads does not; what may wait for a person leaves after that
-                metadata={"actions": [*map(_as_tool, _ACTIONS.values())]},
+                metadata={"actions": _TOOLS},
             )
         ]
 
@@ -283,3 +283,4 @@ _ALL = (
     ),
 )
 _ACTIONS = {one.name: one for one in _ALL}
+_TOOLS = tuple(map(_as_tool, _ALL))
