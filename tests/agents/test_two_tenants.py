@@ -98,6 +98,8 @@ async def test_questions_and_what_follows_them_stay_with_who_was_asked(
                 if other is not caller:
                     with pytest.raises(NotFound):
                         await hub.acting_for(other).runs.answer(asked[caller.user].id, "mine")
+                    with pytest.raises(NotFound):  # of a run that works in this process, too
+                        await anext(hub.acting_for(other).runs.follow(asked[caller.user].run))
         heard = await _heard_while_answered(hub, asked["ada"], ADA, (ADA, BOB, EVE))
         assert {"question.answered", "message.added", "run.changed"} <= {event.kind for event in heard["ada"]}
         assert (heard["bob"], heard["eve"]) == ([], [])

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, text
 from store_values import NOON, NOON_IN_ROME
 
 from dragoman.errors import Conflict, InvalidArguments
+from dragoman.store.bulk_insert import BulkInsert
 from dragoman.store.changes import note
 from dragoman.store.database import Database, open_database
 from dragoman.store.location import DatabaseLocation
@@ -141,6 +142,10 @@ def _running(statement: PreparedStatement, *each: dict[str, Any]) -> Work:
     return lambda connection: statement.run(connection, *each)
 
 
+def _inserting(rows: BulkInsert, *each: list[Any]) -> Work:
+    return lambda connection: rows.insert(connection, each)
+
+
 def _asking(statement: PreparedStatement, facts: dict[str, Any]) -> Work:
     return lambda connection: [[*row] for row in statement.rows(connection, facts)]
 
@@ -154,13 +159,13 @@ async def test_a_statement_made_ready_once_is_that_of_sqlalchemy(database: Datab
         message = a_message(number=number, **facts)
         return {column.name: getattr(message, column.name) for column in messages.columns}
 
-    new_message, new_run = PreparedStatement(insert(messages)), PreparedStatement(insert(runs))
+    new_message = PreparedStatement(insert(messages))
     ways = (database.transact, plainly)
     for start, way in zip((0, 10), ways, strict=True):
         rows = [row(start + place, **facts) for place, facts in enumerate(_STRANGE)]
         await way(_running(new_message, *rows))
         run = a_run(f"run_{start}", grants=(frozenset({"b", "a"}),), options={"x": None}, cancel_asked=True)
-        await way(_running(new_run, row_of(run)))
+        await way(_inserting(BulkInsert(runs), row_of(run)))
     found = await database.rows(_IN_ORDER)
     numbers = [one["number"] for one in found]
     assert numbers == [0, 1, 2, 10, 11, 12]

@@ -116,9 +116,11 @@ class Runs(BoundService):
 
     async def get(self, run: str) -> Run:
         """One run by its id. Raises `NotFound`."""
+        return self._own(await self._runtime.store.runs.find(self._caller.workspace, run), run)
+
+    def _own(self, found: Run | None, run: str) -> Run:
         caller = self._caller
-        found = await self._runtime.store.runs.find(caller.workspace, run)
-        if found is None or found.user != caller.user:
+        if found is None or (found.workspace, found.user) != (caller.workspace, caller.user):
             raise NotFound(f"there is no run {run[:80]!r}", hint="dragoman runs list shows those there are")
         return found
 
@@ -221,7 +223,9 @@ class Runs(BoundService):
 
     async def follow(self, run: str, after: int = 0) -> AsyncIterator[RunEvent]:
         """What happens in a run and under it, from a number on, until its end."""
-        found = await self.get(run)
+        # Whoever writes to a crowd and follows hears of it at once: one that works here is not read first.
+        live = self._runtime.engine.streams.find_live(run)
+        found = await self.get(run) if live is None else self._own(live, run)
         async for event in self._runtime.engine.streams.follow(found, after):
             yield _told(event)
 

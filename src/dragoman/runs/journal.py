@@ -156,18 +156,18 @@ class Journal:
             else:
                 self._written(group, lost)
 
-    def _written(self, noted: Iterable[_Noted], lost: frozenset[str]) -> None:
+    def _written(self, noted: Sequence[_Noted], lost: frozenset[str]) -> None:
         self._away_since = None
         if lost:
             self.lost(lost)
-        events: list[RunEvent] = []
-        for one in noted:
-            is_lost = one.run in lost
-            if one.kept is not None and not one.kept.done():
-                one.kept.cancel() if is_lost else one.kept.set_result(None)
-            if isinstance(one.entry, RunEvent) and not is_lost:
-                events.append(one.entry)
-        self._tell(events)
+        entries = [one.entry for one in noted if one.run not in lost]
+        try:
+            # Before those who wrote it go on: of a crowd that begins each is told before any of them works.
+            self._tell([entry for entry in entries if isinstance(entry, RunEvent)])
+        finally:
+            for one in noted:
+                if one.kept is not None and not one.kept.done():
+                    one.kept.cancel() if one.run in lost else one.kept.set_result(None)
 
     async def _later(self, noted: list[_Noted], error: StoreUnavailable) -> None:
         """All of it again in a moment. After a while who waits hears of it; what they wrote is given up."""

@@ -28,6 +28,7 @@ _MOST_RECENT = 4_000
 class _Live:
     """A root run that is executed in this process: its events from a number on, and the last one's number."""
 
+    root: Run
     first: int
     last: int
     events: list[RunEvent] = field(default_factory=list[RunEvent])
@@ -100,8 +101,13 @@ class RunStreams:
 
     def begin(self, root: Run, last: int) -> None:
         """It is executed here from now on; `last` is the number of the last event from before."""
-        self._live[root.id] = _Live(first=last + 1, last=last)
+        self._live[root.id] = _Live(root, first=last + 1, last=last)
         self._ring(root.id)
+
+    def find_live(self, root: str) -> Run | None:
+        """A root run that is executed here, as it was when it began."""
+        live = self._live.get(root)
+        return None if live is None else live.root
 
     def end(self, root: Run) -> None:
         self._live.pop(root.id, None)

@@ -26,7 +26,7 @@ class PreparedStatement:
     def __init__(self, clause: Executable, *lists: str) -> None:
         self._clause = clause
         self._lists = lists
-        self._forms: dict[tuple[int, ...], _Form] = {}
+        self._forms: dict[tuple[int, ...], _CompiledForm] = {}
 
     def rows(self, connection: Connection, facts: Facts) -> Sequence[Sequence[Any]]:
         """All that it finds."""
@@ -38,16 +38,16 @@ class PreparedStatement:
         return [form.result(row) for row in found] if form.results else found
 
     def run(self, connection: Connection, *each: Facts) -> None:
-        """Once with each of these; all have the same names."""
+        """Once with each of these; all have the same names, and lists of the same length."""
         driver = driver_of(connection)
         if driver is None:
             connection.execute(self._clause, each)
             return
-        for facts in each:
-            form = self._form(connection.dialect, facts)
-            driver.execute(form.text, form.values(facts))
+        form = self._form(connection.dialect, each[0])
+        # In one call: between two, whoever else is at work takes the interpreter and is slow to hand it back.
+        driver.executemany(form.text, [form.values(facts) for facts in each])
 
-    def _form(self, dialect: Dialect, facts: Facts) -> "_Form":
+    def _form(self, dialect: Dialect, facts: Facts) -> "_CompiledForm":
         """A list of another length makes another statement."""
         lengths = tuple(len(facts[name]) for name in self._lists)
         form = self._forms.get(lengths)
@@ -57,7 +57,7 @@ class PreparedStatement:
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
+class _CompiledForm:
     """`order`: for each parameter its name, its place where the name is of a list, and how it is written.
 
     `results`: the places of the values that are read otherwise than they are stored.
@@ -90,7 +90,7 @@ class _Form:
         return ready
 
 
-def _compiled(clause: Executable, dialect: Dialect, facts: Facts, lists: Sequence[str]) -> _Form:
+def _compiled(clause: Executable, dialect: Dialect, facts: Facts, lists: Sequence[str]) -> _CompiledForm:
     compiled = cast("SQLCompiler", cast("Any", clause).compile(dialect=dialect, column_keys=[*facts]))
     state = compiled.construct_expanded_state(facts, escape_names=False)
     processes: dict[str, Process | None] = {
@@ -106,7 +106,7 @@ def _compiled(clause: Executable, dialect: Dialect, facts: Facts, lists: Sequenc
         return of, place, processes.get(name)
 
     columns = clause.selected_columns if isinstance(clause, Select) else ()
-    return _Form(
+    return _CompiledForm(
         text=state.statement,
         lists={name: bool(facts[name]) and isinstance(facts[name][0], tuple) for name in lists},
         order=[ordered(name) for name in state.positiontup or ()],

@@ -21,6 +21,8 @@ _steps = tables.run_steps
 _events = tables.run_events
 # What others than the run itself decide about it.
 _KEPT = frozenset({"cancel_asked", "worker", "lease_until"})
+_KEY = tuple(column.name for column in _runs.primary_key)
+_REPLACED = tuple(one.name for one in _runs.columns if one.name not in {*_KEY, *_KEPT})
 _highest_step = (
     select(func.max(_steps.c.number))
     .where(_steps.c.workspace == _runs.c.workspace, _steps.c.run == _runs.c.id)
@@ -55,7 +57,7 @@ class SqlRunJournal(SqlAggregate):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self._put_runs = PreparedStatement(database.upsert(_runs, keep=_KEPT))
+        self._put_runs = BulkInsert(_runs, unless_there=_KEY, replacing=_REPLACED)
         self._new_steps = BulkInsert(_steps)
         self._new_events = BulkInsert(_events, unless_there=["workspace", "root", "number"])
 
@@ -73,7 +75,7 @@ class SqlRunJournal(SqlAggregate):
         wait_for_threads(connection, self._database, set(map(place_of, batch.messages)))
         present = _present(connection, batch, worker)
         if runs := [row_of(run) for run in batch.runs if (run.workspace, run.id) in present]:
-            self._put_runs.run(connection, *runs)
+            self._put_runs.insert(connection, runs)
         self._add_steps(connection, [one for one in batch.steps if (one.workspace, one.run) in present])
         self._add_events(connection, [one for one in batch.events if (one.workspace, one.root) in present])
         if worked := [one for one in batch.worked if (one.workspace, one.run) in present]:

@@ -12,7 +12,6 @@ from sqlalchemy import (
     Select,
     bindparam,
     false,
-    insert,
     literal,
     select,
 )
@@ -20,7 +19,7 @@ from sqlalchemy import (
 from dragoman.errors import NotFound
 from dragoman.run import FINISHED, Run, RunSort, RunStatus
 from dragoman.store import tables
-from dragoman.store.prepared_statement import PreparedStatement
+from dragoman.store.bulk_insert import BulkInsert
 from dragoman.store.records import AcceptedRun, NewRun
 from dragoman.store.run_claims import SqlRunClaims, with_turn
 from dragoman.store.run_families import is_root, lock_families, remove_families, row_of, run_of
@@ -31,7 +30,7 @@ from dragoman.store.threads import add_messages, place_of, wait_for_threads
 
 _rows = tables.runs
 # Made once: to put them together costs more than to execute them.
-_NEW = PreparedStatement(insert(_rows))
+_NEW = BulkInsert(_rows)
 _FOUND = select(_rows).where(
     _rows.c.workspace == bindparam("of_workspace"), _rows.c.id == bindparam("of_run")
 )
@@ -66,7 +65,7 @@ class SqlRuns(SqlRunJournal, SqlRunClaims, SqlRunQuestions):
             replace(run, worker=one.worker, lease_until=one.until) if run.id in begins else run
             for run, one in zip(runs, new, strict=True)
         ]
-        _NEW.run(connection, *map(row_of, runs))
+        _NEW.insert(connection, [row_of(run) for run in runs])
         self._add_events(connection, [event for one in new for event in one.events])
         return [AcceptedRun(run=run, message=message) for run, message in zip(runs, written, strict=True)]
 

@@ -20,7 +20,6 @@ from sqlalchemy import (
     delete,
     exists,
     func,
-    insert,
     literal,
     select,
     tuple_,
@@ -30,6 +29,7 @@ from sqlalchemy import (
 from dragoman.people import Thread, ThreadPosition, ThreadSort
 from dragoman.run import FINISHED, Message
 from dragoman.store import tables
+from dragoman.store.bulk_insert import BulkInsert
 from dragoman.store.changes import change_of, note
 from dragoman.store.columns import UtcDateTime
 from dragoman.store.database import Database, SqlAggregate
@@ -56,7 +56,7 @@ _HIGHEST = PreparedStatement(
     .group_by(_messages.c.workspace, _messages.c.user, _messages.c.thread),
     "places",
 )
-_NEW_MESSAGE = PreparedStatement(insert(_messages))
+_NEW_MESSAGE = BulkInsert(_messages)
 _OF_THREAD: Sequence[str] = ("of_workspace", "of_user", "of_thread")
 _is_this = (
     (_rows.c.workspace == bindparam("of_workspace"))
@@ -280,18 +280,22 @@ def add_messages(connection: Connection, messages: Sequence[Message]) -> Sequenc
         place = place_of(message)
         highest[place] += 1
         numbered.append(replace(message, number=highest[place]))
-    _NEW_MESSAGE.run(connection, *map(_message_row, numbered))
-    for message in numbered:
-        if message.author == "person":  # the list of threads is by what people last wrote in them
-            facts = dict(zip(_OF_THREAD, place_of(message), strict=True))
-            _WRITTEN_IN.run(connection, {**facts, "at": message.created_at})
+    _NEW_MESSAGE.insert(connection, [_message_row(message) for message in numbered])
+    # The list of threads is by what people last wrote in them.
+    if people := [message for message in numbered if message.author == "person"]:
+        _WRITTEN_IN.run(connection, *map(_written_in, people))
     return numbered
 
 
-def _message_row(message: Message) -> dict[str, Any]:
+def _written_in(message: Message) -> dict[str, Any]:
+    return {**dict(zip(_OF_THREAD, place_of(message), strict=True)), "at": message.created_at}
+
+
+def _message_row(message: Message) -> list[Any]:
+    """In the order of the table's columns."""
     facts = {column.name: getattr(message, column.name) for column in _messages.columns}
     facts["details"] = dict(message.details)
-    return facts
+    return [*facts.values()]
 
 
 def _message(row: RowMapping) -> Message:
