@@ -89,6 +89,10 @@ async def test_no_page_is_too_wide_or_keeps_anybody_out(
                 if name == "log":
                     await console.hub.call("plan_trip", {"city": "Atlantis"})
                     await page.wait_for_selector("#log-lines tr")
+                elif name == "chat":  # what is off, failed or was never connected is not offered
+                    at_hand = await page.locator(".at-hand").inner_text()
+                    assert at_hand == "At hand: chat, email, tasks, tracker · 3 not ready"
+                    assert "broken" not in await page.locator(".ask-agents").inner_text()
                 elif name == "settings_installation":
                     await page.wait_for_selector("#models table")
                     await page.wait_for_selector("#rollout table")
