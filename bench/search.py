@@ -2,9 +2,11 @@
 
 Prints a JSON line per folder and the means. Where FastMCP or pydantic-ai is installed, their rankings
 run beside ours on the same tools and questions. `--scale` measures time and memory on made-up
-catalogs; `--refusals` measures what is refused: senseless text, real questions, and questions that
-belong to another folder. `--embedder openai:text-embedding-3-small` runs search with that embedder beside
-the default; its vectors are computed first, and are not kept.
+catalogs; `--held-out` chooses the weights of the legs on all folders but one and judges them on that one,
+in turn: what to expect of tools and questions that nobody has seen; `--refusals` measures what is refused:
+senseless text, real questions, and questions that belong to another folder.
+`--embedder openai:text-embedding-3-small` runs search with that embedder beside the default; its vectors
+are computed first, and are not kept.
 """
 
 import argparse
@@ -31,12 +33,16 @@ from dragoman import Caller
 from dragoman.background_tasks import Supervisor
 from dragoman.catalog.search import Search, SearchQuery
 from dragoman.catalog.search.embeddings import Embeddings
+from dragoman.catalog.search.hybrid import WEIGHTS
 from dragoman.hub.embedding import open_embeddings
 from dragoman.scope import LOCAL_CALLER
 from dragoman.tool import Tool, ToolDefinition
 
 Ranking = Callable[[str], Awaitable[Sequence[str]]]
 BEST = 10
+SAMPLE = 300  # questions of a set by which weights are chosen
+# Words, and connector and parameters, beside 0.4 for name and description.
+CHOICES = [(words, 0.4, parameters) for words in (0.3, 0.4, 0.5, 0.6, 0.7) for parameters in (0.05, 0.1, 0.2)]
 _PATIENCE = 900.0  # seconds for an embedder to read a whole set of tools
 
 
@@ -331,6 +337,36 @@ async def _cost(facts: Sequence[Mapping[str, Any]], questions: Sequence[str]) ->
     }
 
 
+async def held_out(folders: Sequence[Folder]) -> list[dict[str, Any]]:
+    """Each folder by the weights that are best on the others, of which each counts as much."""
+    ranks = {folder.name: ours(folder) for folder in folders}
+    samples = [
+        replace(one, queries=random.Random(7).sample(one.queries, min(SAMPLE, len(one.queries))))
+        for one in folders
+    ]
+    gains: dict[tuple[float, ...], dict[str, float]] = {}
+    before = WEIGHTS["hybrid"]
+    for weights in CHOICES:
+        WEIGHTS["hybrid"] = weights
+        gains[weights] = {
+            one.name: (await quality(one, "dragoman", ranks[one.name]))["NDCG@10"] for one in samples
+        }
+    rows: list[dict[str, Any]] = []
+    for folder in folders:
+        others = [one.name for one in folders if one is not folder]
+        weights = max(CHOICES, key=lambda one: sum(gains[one][name] for name in others))
+        WEIGHTS["hybrid"] = weights
+        row = await quality(folder, "dragoman, held out", ranks[folder.name])
+        rows.append({**row, "weights": weights})
+    WEIGHTS["hybrid"] = before
+    return [*rows, _mean(rows)]
+
+
+def _mean(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    means = {key: round(statistics.fmean(row[key] for row in rows), 4) for key in rows[0] if "@" in key}
+    return {"set": "mean", "engine": rows[0]["engine"], **means}
+
+
 def _print(row: Mapping[str, Any]) -> None:
     print(json.dumps(row), flush=True)
 
@@ -343,20 +379,23 @@ async def compared(folders: Sequence[Folder], embeddings: Embeddings | None) -> 
         rows = [await quality(folder, engine, make(folder)) for folder in folders]
         for row in rows:
             _print(row)
-        means = {key: round(statistics.fmean(row[key] for row in rows), 4) for key in rows[0] if "@" in key}
-        _print({"set": "mean", "engine": engine, **means})
+        _print(_mean(rows))
 
 
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path, metavar="DIR")
     parser.add_argument("--scale", action="store_true", help="time and memory at 500, 5,000 and 50,000 tools")
+    parser.add_argument("--held-out", action="store_true", help="each folder by weights of the others")
     parser.add_argument("--refusals", action="store_true", help="what is refused, and exact names")
     parser.add_argument("--embedder", metavar="PROVIDER:MODEL", help="an embedder beside the default")
     options = parser.parse_args()
     folders = [Folder.read(path) for path in options.folders]
     if options.scale:
         for row in await scale(folders, (500, 5_000, 50_000)):
+            _print(row)
+    elif options.held_out:
+        for row in await held_out(folders):
             _print(row)
     elif options.refusals:
         for row in await refusals(folders):

@@ -2,13 +2,16 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from shop import TOOLS, open_shop
 
 from catalog.listings import defined, listed, made_connector
+from dragoman.catalog.search.fusion import scaled, trusted
 from dragoman.catalog.search.index import SearchIndex
 from dragoman.catalog.search.meaning import RowMeanings
 from dragoman.catalog.search.vectors import Vector, WordVectors
+from dragoman.catalog.search.words import terms
 from dragoman.scope import Caller
 
 pytestmark = pytest.mark.anyio
@@ -63,6 +66,35 @@ async def test_what_finds_the_id_that_a_tool_wants_comes_with_it(sqlite_url: str
         assert (await shop.names(question))[:2] == ["mcp_mail_critics", "mcp_mail_search_films"]
         await shop.catalog.refresh(made_connector("mail"), listed(*TOOLS["mail"], finds))
         assert "mcp_mail_search_films" not in (await shop.names(question))[:2]
+
+
+async def test_of_two_alike_the_one_whose_connector_fits_comes_first(sqlite_url: str) -> None:
+    status = defined("status", "Shows how far it is.")
+    fitting = [defined(f"parcel_{what}", f"Parcel {what}.") for what in ("label", "price", "pickup")]
+    async with open_shop(sqlite_url) as shop:
+        for one, other in (("alpha", "omega"), ("omega", "alpha")):
+            shop.catalog.declare(made_connector(one), [status, *fitting])
+            shop.catalog.declare(made_connector(other), [status, defined("lamp", "Turns on a lamp.")])
+            found = await shop.names("show the status of a parcel")
+            assert found.index(f"mcp_{one}_status") < found.index(f"mcp_{other}_status")
+
+
+async def test_words_count_less_where_the_best_tool_has_few_of_them(sqlite_url: str) -> None:
+    async with open_shop(sqlite_url) as shop:
+        index = SearchIndex(None)
+        index.follow(shop.catalog.lists("local"))
+        for question in ("send", "send an email to Anna", "send the zeppelin to the quokka"):
+            wanted = terms(question)
+            scores = index.postings.scores(wanted).values()
+            assert max(scores) < index.postings.most(wanted)
+        assert index.postings.most(terms("send")) < index.postings.most(terms("send the quokka"))
+    assert trusted((0.6, 0.4, 0.1), 0.25) == (0.3, 0.4, 0.1)
+
+
+def test_what_is_nearly_the_same_is_not_pulled_apart() -> None:
+    near, far = scaled(np.array([0.474, 0.478], np.float32)), scaled(np.array([0.1, 0.5], np.float32))
+    assert near.max() < 0.1
+    assert far.tolist() == [0.0, 1.0]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ movies, of which the question says nothing. Pure: knows no question and no score
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import pairwise
 from math import sqrt
 from typing import Any, cast
@@ -64,11 +65,13 @@ def _wanted(tool: Tool) -> frozenset[str]:
     required = tool.definition.input_schema.get("required")
     listed = cast("list[Any]", required) if isinstance(required, list) else []
     named = [one for one in listed if isinstance(one, str)]
-    things: set[str] = set()
-    for text in (tool.original_name, *named):
-        pairs = pairwise(parts(text))
-        things |= {stem(thing) for thing, last in pairs if last in _IDS and len(thing) > 1}
-    return frozenset(things)
+    return _ids_of(tool.original_name).union(*map(_ids_of, named))
+
+
+@lru_cache(maxsize=10_000)
+def _ids_of(text: str) -> frozenset[str]:
+    pairs = pairwise(parts(text))
+    return frozenset(stem(thing) for thing, last in pairs if last in _IDS and len(thing) > 1)
 
 
 def _found(tool: Tool, wanted: frozenset[str]) -> Iterator[tuple[str, float]]:

@@ -1,6 +1,6 @@
 """One question put to one view of the index by meaning, or by words and meaning. Needs numpy."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -8,15 +8,19 @@ from dragoman.catalog.search.embedded_rows import EmbeddedQuery
 from dragoman.catalog.search.fusion import (
     CANDIDATES,
     CLAUSE,
+    CONNECTOR,
     FINDER,
+    FITTING,
     HYBRID,
     NEEDING,
     SEMANTIC,
     Rows,
     Scores,
+    Weights,
     best,
     fused,
     means_something,
+    trusted,
 )
 from dragoman.catalog.search.index import SearchIndex
 from dragoman.catalog.search.meaning import RowMeanings
@@ -25,7 +29,7 @@ from dragoman.catalog.search.ranking import Ranked
 from dragoman.catalog.search.view import SearchView
 from dragoman.catalog.search.words import clauses, stem, telling_words, terms
 
-_WEIGHTS: Mapping[Strategy, tuple[float, float, float]] = {"hybrid": HYBRID, "semantic": SEMANTIC}
+WEIGHTS: dict[Strategy, Weights] = {"hybrid": HYBRID, "semantic": SEMANTIC}
 
 
 def ranked_by_meaning(
@@ -46,9 +50,8 @@ def ranked_by_meaning(
         return []
     if embedded:
         descriptions, parameters = embedded.semantic(question.text, rows)
-    weights = _WEIGHTS[question.strategy]
-    words = _lexical(index, question.text)[rows] if weights[0] else None
-    whole = fused((words, descriptions, parameters), weights)
+    weights = WEIGHTS[question.strategy]
+    whole = _fused(index, question.text, rows, (descriptions, parameters), weights)
     steps = clauses(question.text)
     if embedded:
         steps = embedded.known(steps)
@@ -58,8 +61,21 @@ def ranked_by_meaning(
         step = np.max([_clause(index, near, text, rows[places], weights) for text in steps], axis=0)
         whole[places] += CLAUSE * step
         whole /= 1 + CLAUSE
+    _raise_connectors(view, whole)
     _raise_finders(index, rows, whole)
     return [(int(place), float(whole[place])) for place in best(whole, question.limit)]
+
+
+def _raise_connectors(view: SearchView, scores: Scores) -> None:
+    """A tool is worth a little more beside others that fit: a connector that has several is the one meant."""
+    if len(view.sizes) < 2:
+        return
+    first = best(scores, FITTING)
+    ahead = scores[first] - scores[first[-1]]
+    if (total := float(ahead.sum())) > 0:
+        worth = np.bincount(view.list_numbers(first), ahead, len(view.sizes)) / total
+        scores += np.float32(CONNECTOR) * np.repeat(worth, view.sizes).astype(np.float32)
+        scores /= np.float32(1 + CONNECTOR)
 
 
 def _raise_finders(index: SearchIndex, rows: Rows, scores: Scores) -> None:
@@ -81,16 +97,26 @@ def _clause(
     near: RowMeanings | EmbeddedQuery,
     text: str,
     rows: Rows,
-    weights: tuple[float, float, float],
+    weights: Weights,
 ) -> Scores:
-    words = _lexical(index, text)[rows] if weights[0] else None
-    return fused((words, *near.semantic_of(text, rows)), weights)
+    return _fused(index, text, rows, near.semantic_of(text, rows), weights)
 
 
-def _lexical(index: SearchIndex, text: str) -> Scores:
+def _fused(
+    index: SearchIndex, text: str, rows: Rows, meaning: tuple[Scores, Scores], weights: Weights
+) -> Scores:
+    if not weights[0]:
+        return fused((None, *meaning), weights)
+    wanted = terms(text)
+    words = _lexical(index, wanted)[rows]
+    share = float(words.max()) / (index.postings.most(wanted) or 1.0)
+    return fused((words, *meaning), trusted(weights, share))
+
+
+def _lexical(index: SearchIndex, wanted: Iterable[str]) -> Scores:
     """One score for each row; zero where no term occurs."""
     found = np.zeros(index.end, np.float32)
-    for rows, weights, rarity in index.postings.of(terms(text)):
+    for rows, weights, rarity in index.postings.of(wanted):
         found[np.frombuffer(rows, np.int32)] += np.float32(rarity) * np.frombuffer(weights, np.float32)
     return found
 

@@ -5,7 +5,6 @@ alone, and adding or removing one touches nothing else. It costs nothing in qual
 """
 
 from array import array
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from math import log
 
@@ -18,7 +17,7 @@ _LENGTH = 0.75  # BM25's b
 _FIELDS: dict[str, tuple[float, float]] = {
     "name": (3.0, 3.0),
     "description": (1.0, 15.0),
-    "parameters": (0.5, 15.0),
+    "parameters": (1.0, 15.0),
     "connector": (1.0, 1.5),
 }
 
@@ -30,10 +29,11 @@ class Postings:
 
     def add(self, row: int, document: SearchDocument) -> None:
         self._documents += 1
+        entries = self._entries
         for term, weight in _weights(document).items():
-            entry = self._entries.get(term)
+            entry = entries.get(term)
             if entry is None:
-                entry = self._entries[term] = (array("i"), array("f"))
+                entry = entries[term] = (array("i"), array("f"))
             entry[0].append(row)
             entry[1].append(weight)
 
@@ -58,7 +58,15 @@ class Postings:
         for term in set(wanted):
             if entry := self._entries.get(term):
                 rows, weights = entry
-                yield rows, weights, log(1 + (self._documents - len(rows) + 0.5) / (len(rows) + 0.5))
+                yield rows, weights, self._rarity(len(rows))
+
+    def most(self, wanted: Iterable[str]) -> float:
+        """No row scores as much: each term as telling as can be. One that occurs nowhere is the rarest."""
+        entries = (self._entries.get(term) for term in set(wanted))
+        return sum(self._rarity(len(entry[0]) if entry else 0) for entry in entries)
+
+    def _rarity(self, rows: int) -> float:
+        return log(1 + (self._documents - rows + 0.5) / (rows + 0.5))
 
     def scores(self, wanted: Iterable[str]) -> dict[int, float]:
         """The score of each row that holds a term."""
@@ -74,7 +82,7 @@ def _weights(document: SearchDocument) -> dict[str, float]:
     mentions: dict[str, float] = {}
     for field, (weight, usual) in _FIELDS.items():
         found = terms(getattr(document, field))
-        room = 1 - _LENGTH + _LENGTH * len(found) / usual
-        for term, count in Counter(found).items():
-            mentions[term] = mentions.get(term, 0.0) + weight * count / room
+        mention = weight / (1 - _LENGTH + _LENGTH * len(found) / usual)
+        for term in found:
+            mentions[term] = mentions.get(term, 0.0) + mention
     return {term: amount / (_SATURATION + amount) for term, amount in mentions.items()}

@@ -39,6 +39,8 @@ class WordPieces:
 
     def _cut(self, word: str) -> tuple[int, ...]:
         ids = self._ids
+        if (whole := ids.get(_WORD_START + word)) is not None:  # all joining would end there
+            return (whole,)
         parts = [
             part
             for letter in _WORD_START + word
@@ -71,10 +73,10 @@ class WordVectors:
 
     def of(self, text: str) -> Vector:
         """A vector of length one; of length zero when there is nothing to read."""
-        pieces = self._pieces.of(text)
-        if not pieces:
+        pieces = np.array(self._pieces.of(text), np.intp)
+        if not len(pieces):
             return np.zeros(WIDTH, np.float32)
-        return _unit(self._scales[pieces] @ self._table[pieces].astype(np.float32))
+        return _unit(self._scales.take(pieces) @ self._table.take(pieces, axis=0).astype(np.float32))
 
     def knows(self, word: str) -> bool:
         """Whether the table has the whole word. Of other scripts it cannot be said, so they pass."""

@@ -5,7 +5,7 @@ Put together from whole lists, so that a change in one costs nothing for the oth
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
 from dragoman.scope import Caller, Way
@@ -40,13 +40,19 @@ class SearchView:
 
     def __init__(self, lists: Sequence[ListedTools]) -> None:
         self._lists = lists
-        self._starts = [0, *accumulate(len(one.tools) for one in lists)]
+        self.sizes = [len(one.tools) for one in lists]
+        """How many places each list has."""
+        self._starts = [0, *accumulate(self.sizes)]
         self.rows = array("q")
         for one in lists:
             self.rows += one.rows
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def list_numbers(self, places: Iterable[int]) -> list[int]:
+        """In which list each of these places is."""
+        return [bisect_right(self._starts, place) - 1 for place in places]
 
     def tool_at(self, place: int) -> Tool:
         number = bisect_right(self._starts, place) - 1
