@@ -65,9 +65,15 @@ def alias_name(slug: str, tool: str) -> str:
 
 
 def dotted_name(name: str) -> str:
-    """A public tool name as people read it, `email.send`. For screens alone: it is never looked up."""
+    """A public tool name as people read it, `email.send`."""
     found = _PUBLIC.fullmatch(name)
     return f"{found[1]}.{found[2]}" if found else name
+
+
+def undotted_name(name: str) -> str:
+    """The public name of what people read and type: `mcp_email_send`, which has no dot itself."""
+    slug, dot, tool = name.partition(".")
+    return f"mcp_{slug}_{tool}" if dot else name
 
 
 def spellings(words: str) -> Sequence[str]:

@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 import sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,12 @@ async def test_names_with_underscores_become_slugs_and_stay_aliases(settings: Se
         assert view.connector.slug == "email-mcp"
         assert (await hub.connectors.get("email_mcp")).connector.id == view.connector.id
         assert (await hub.call("email_mcp__echo", {"text": "x"})).ok
+        assert (await hub.call("email-mcp.echo", {"text": "as it is read"})).result == "as it is read"
+        wrong = (await hub.call("email-mcp.ecko", {"text": "x"})).error
+        assert wrong is not None
+        assert "mcp_email-mcp_echo" in (wrong.hint or "")
+        other = hub.acting_for(replace(hub.caller, grants=(frozenset({"connector:none"}),)))
+        assert not (await other.call("email-mcp.echo", {"text": "x"})).ok
         with pytest.raises(Conflict):
             await hub.connectors.add("email-mcp", **server())
 

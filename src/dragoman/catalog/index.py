@@ -1,6 +1,7 @@
 """Every name by which a tool can be asked for. One dictionary lookup for the usual one.
 
 A public name wins over `<slug>__<tool>`, and that wins over the same with an alias of the connector;
+`<slug>.<tool>`, as people read it, is the public name where nothing else has it;
 the caller's own connectors win over the workspace's, and those over the app's.
 """
 
@@ -10,7 +11,7 @@ from heapq import nlargest
 
 from dragoman.catalog.connector_tools import COMMON, ConnectorTools
 from dragoman.connector import Connector
-from dragoman.names import alias_name, did_you_mean
+from dragoman.names import alias_name, did_you_mean, undotted_name
 from dragoman.scope import APP, Caller
 from dragoman.tool import Tool
 
@@ -38,6 +39,10 @@ class NameIndex:
         self._slugs: dict[_Key, str] = {}
 
     def find(self, name: str, caller: Caller) -> Tool | None:
+        found = self._found(name, caller)
+        return self._found(undotted_name(name), caller) if found is None and "." in name else found
+
+    def _found(self, name: str, caller: Caller) -> Tool | None:
         own, shared = (caller.workspace, caller.user, name), (caller.workspace, "", name)
         for names in (self._names, self._spellings, self._aliases):
             if entry := names.get(own):
@@ -105,7 +110,7 @@ class NameIndex:
         if "__" in word:  # the other spelling gets its like
             names = [alias_name(tool.slug, tool.original_name) for tool in tools]
         else:
-            names = [tool.name for tool in tools]
+            names, word = [tool.name for tool in tools], undotted_name(word)
         if len(names) > _MOST_COMPARED:
             parts = _parts(word)
             names = nlargest(_MOST_COMPARED, names, key=lambda name: len(parts & _parts(name)))

@@ -13,7 +13,7 @@ from dragoman.cli.tables import arguments_table, footprint_table, tool_card, too
 
 app = typer.Typer(no_args_is_help=True, help="See, switch, set and accept the tools of all connectors.")
 _NO_TOOL = "there is no tool yet: dragoman connectors list shows what is connected"
-_SPELLED = "As mcp_<connector>_<tool> or <connector>__<tool>."
+_SPELLED = "As <connector>.<tool> or mcp_<connector>_<tool>."
 Name = Annotated[str, typer.Argument(help=_SPELLED, show_default=False, autocompletion=names_of("tools"))]
 Names = Annotated[
     list[str],
