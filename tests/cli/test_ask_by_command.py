@@ -75,7 +75,7 @@ def test_a_service_answers_the_same_and_its_runs_can_be_looked_at(dragoman: Comm
             "── call mcp_email_read-emails",
         ):
             assert part in prompts
-        assert "[c1] mcp_email_read-emails" in dragoman("ask", "@email check my 2 latest emails").err
+        assert "[c1] email.read-emails" in dragoman("ask", "@email check my 2 latest emails").err
         followed = dragoman("runs", "follow", run["id"])
         assert (followed.code, "2 emails" in followed.out) == (0, True)
         assert "✓ Read e-mails" in followed.err
@@ -161,7 +161,7 @@ def test_a_connector_is_asked_by_its_own_agent(dragoman: Command, tmp_path: Path
         asked = dragoman("ask", "--connector", "tracker", "list open issues")
         assert (asked.code, "issues" in asked.out) == (0, True)
         assert "→ List issues {state: open}" in asked.err
-        assert "[c1] mcp_tracker_list_issues" in asked.err
+        assert "[c1] tracker.list_issues" in asked.err
         answer = dragoman("ask", "--connector", "tracker", "list open issues", "--json").value
         assert (answer["status"], answer["metadata"]["connector_name"]) == ("success", "tracker")
         unknown = dragoman("ask", "--connector", "trackr", "list open issues", "--json")
