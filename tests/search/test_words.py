@@ -2,7 +2,14 @@
 
 import pytest
 
-from dragoman.catalog.search.words import clauses, name_key, parts, telling_words, terms
+from dragoman.catalog.search.query import SearchQuery
+from dragoman.catalog.search.words import (
+    clauses,
+    name_key,
+    parts,
+    telling_words,
+    terms,
+)
 
 
 @pytest.mark.parametrize(
@@ -38,3 +45,19 @@ def test_a_long_question_falls_into_its_steps_and_a_short_one_stays_whole() -> N
 
 def test_every_spelling_of_a_name_has_one_key() -> None:
     assert {name_key(name) for name in ("get_time", "getTime", "get-time", "Get Time")} == {"gettime"}
+
+
+@pytest.mark.parametrize(
+    ("said", "spoken"),
+    [
+        ("move /home/ada/old/draft.txt to ~/kept/here/letter.txt", "move draft.txt to letter.txt"),
+        (r"open C:\Users\Ada\notes.md", "open notes.md"),
+        ("compare ./src/app/main.py and ../docs/img/a.svg", "compare main.py and a.svg"),
+        # One folder, an address, a place of a service and a choice are words like others.
+        ("read /etc/hosts and yes/no/maybe", "read /etc/hosts and yes/no/maybe"),
+        ("fetch https://github.com/acme/tools/issues/5", "fetch https://github.com/acme/tools/issues/5"),
+        ("GET /repos/{owner}/{repo}/issues", "GET /repos/{owner}/{repo}/issues"),
+    ],
+)
+def test_of_a_path_only_the_name_is_read(said: str, spoken: str) -> None:
+    assert SearchQuery(said).spoken == spoken

@@ -42,24 +42,24 @@ def ranked_by_meaning(
     """`embedded` is the question as an embedder understands it. Whether it means anything at all is still
     for the light vectors to say: each embedder has a nearness of its own.
     """
-    rows = np.frombuffer(view.rows, np.int64)
-    descriptions, parameters = meanings.semantic(question.text, index.end)
+    rows, text = np.frombuffer(view.rows, np.int64), question.spoken
+    descriptions, parameters = meanings.semantic(text, index.end)
     descriptions, parameters = descriptions[rows], parameters[rows]
     nearest = max(float(descriptions.max()), float(parameters.max()))
-    if not _is_answerable(index, meanings, question.text, nearest):
+    if not _is_answerable(index, meanings, text, nearest):
         return []
     if embedded:
-        descriptions, parameters = embedded.semantic(question.text, rows)
+        descriptions, parameters = embedded.semantic(text, rows)
     weights = WEIGHTS[question.strategy]
-    whole = _fused(index, question.text, rows, (descriptions, parameters), weights)
-    steps = clauses(question.text)
+    whole = _fused(index, text, rows, (descriptions, parameters), weights)
+    steps = clauses(text)
     if embedded:
         steps = embedded.known(steps)
     if steps:
         places = best(whole, max(CANDIDATES, question.limit))
         near = embedded or meanings
-        step = np.max([_clause(index, near, text, rows[places], weights) for text in steps], axis=0)
-        whole[places] += CLAUSE * step
+        fits = np.max([_clause(index, near, step, rows[places], weights) for step in steps], axis=0)
+        whole[places] += CLAUSE * fits
         whole /= 1 + CLAUSE
     _raise_connectors(view, whole)
     _raise_finders(index, rows, whole)

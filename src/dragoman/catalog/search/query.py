@@ -1,5 +1,6 @@
 """What search is asked and what it answers: frozen values, and the checks that need no index."""
 
+import re
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -12,6 +13,7 @@ STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 MOST_HITS = 100
 _LONGEST = 4_000
 _LONGEST_PATTERN = 500
+_FOLDERS = re.compile(r"(?<![\w/:.~\\-])(?:[A-Za-z]:)?[~.]*[/\\](?:[^\s/\\{}<>]+[/\\]){2,}(?=[^\s/\\])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,13 @@ class SearchQuery:
     text: str
     strategy: Strategy = "hybrid"
     limit: int = 10
+
+    @property
+    def spoken(self) -> str:
+        """What of it is compared with texts: of a path only the name, as where a file lies says nothing of
+        what is to be done.
+        """
+        return _FOLDERS.sub("", self.text)
 
     @classmethod
     def checked(cls, text: str, strategy: str, limit: int) -> "SearchQuery":

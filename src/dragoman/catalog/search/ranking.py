@@ -13,6 +13,6 @@ Ranked = list[tuple[int, float]]
 
 def ranked_by_words(index: SearchIndex, view: SearchView, question: SearchQuery) -> Ranked:
     """Equal ones are in the order of the catalog."""
-    scores = index.postings.scores(terms(question.text))
+    scores = index.postings.scores(terms(question.spoken))
     found = [(place, scores[row]) for place, row in enumerate(view.rows) if row in scores]
     return nsmallest(question.limit, found, key=lambda one: -one[1])

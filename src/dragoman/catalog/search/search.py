@@ -161,7 +161,7 @@ class Search:
             return None
         from dragoman.catalog.search.words import clauses
 
-        return await self._embeddings.asked([question.text, *clauses(question.text)])
+        return await self._embeddings.asked([question.spoken, *clauses(question.spoken)])
 
     def _by_pattern(self, question: SearchQuery, moment: CatalogSnapshot, caller: Caller) -> SearchResults:
         from dragoman.catalog.search.search import Pattern
