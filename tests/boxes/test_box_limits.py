@@ -3,10 +3,13 @@
 import asyncio
 import json
 import os
+import resource
 import shlex
 import signal
 import subprocess
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -78,6 +81,17 @@ THREADS = (
 )
 
 
+@contextmanager
+def no_descriptors() -> Generator[None]:
+    """No file can be opened meanwhile."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
 class _Starter:
     """Starts something for every line that it is given."""
 
@@ -114,6 +128,8 @@ async def test_processes_that_a_program_starts_later_count_and_threads_do_not(tm
                 assert one.ended_by is None
                 other.start(20)
                 await asyncio.sleep(1.5)
+                with no_descriptors():
+                    await asyncio.sleep(2.5)
                 one.start(4)
                 await until(lambda: one.ended_by is not None)
             looks.cancel()

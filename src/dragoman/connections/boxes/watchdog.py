@@ -10,7 +10,7 @@ import signal
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from threading import Thread
@@ -27,6 +27,7 @@ _LOOK_CLOSELY = 0.1
 _CLOSE = 0.5  # of a limit: from here on a second may be too long
 _NEW_ON_DISK = 32 * _MEGABYTE
 _MANY_NEW = 1000  # so many that the whole table is read as quickly
+_GONE = (FileNotFoundError, ProcessLookupError, PermissionError)  # or somebody else's
 _REST_OF_DISK = 10  # looking through a home takes at most a tenth of the time
 
 
@@ -60,7 +61,7 @@ class _Watched:
     waits: int  # processes that are the box's own
     find_first: Callable[[], int | None] | None  # where its processes are not below the one that was started
     first: int | None
-    family: list[int] | None = None  # its processes, until another may be among them
+    family: list[int] = field(default_factory=list[int])  # its processes, where they are known
     free: int = 0
     looks_again: float = 0.0
     used: float = 0.0  # of the limit that is nearest
@@ -115,23 +116,30 @@ class BoxWatchdog:
                             os.kill(one.first, signal.SIGKILL)
 
     def _over_limits(self, watched: Sequence[_Watched]) -> list[tuple[_Watched, LimitEnd]]:
+        try:
+            rows = self._look(watched)
+        except OSError:  # no file can be opened now: what is known may be too little
+            self._newest = None
+            return []
+        found: list[tuple[_Watched, LimitEnd]] = []
+        for one in watched:
+            one.family = [pid for pid in one.family if pid in rows]
+            if why := _over(one, one.family, [rows[pid] for pid in one.family]):
+                found.append((one, why))
+        return found
+
+    def _look(self, watched: Sequence[_Watched]) -> dict[int, _Row]:
+        """At all processes of theirs; who they are is known after the first look."""
         last, self._newest = self._newest, _newest()  # before the look: who starts during it comes next
         has_time = any(one.limits.cpu is not None for one in watched)
-        if any(one.family is None for one in watched) or not _tells_of_starts():
+        if not all(one.family for one in watched) or not _tells_of_starts():
             last = None
         if last is not None and 0 <= self._newest - last < _MANY_NEW:
             _join_families(watched, _rows(range(last + 1, self._newest + 1), _row_of_process))
-            rows = _rows((pid for one in watched for pid in one.family or ()), _row if has_time else _size)
-        else:
-            rows = _rows((int(one.name) for one in os.scandir("/proc") if one.name.isdigit()), _row)
-            _find_families(watched, rows)
-        found: list[tuple[_Watched, LimitEnd]] = []
-        for one in watched:
-            pids = [pid for pid in one.family or () if pid in rows]
-            one.family = one.family and pids
-            if why := _over(one, pids, [rows[pid] for pid in pids]):
-                found.append((one, why))
-        return found
+            return _rows((pid for one in watched for pid in one.family), _row if has_time else _size)
+        rows = _rows((int(one.name) for one in os.scandir("/proc") if one.name.isdigit()), _row)
+        _find_families(watched, rows)
+        return rows
 
 
 def _find_families(watched: Sequence[_Watched], rows: Mapping[int, _Row]) -> None:
@@ -141,13 +149,13 @@ def _find_families(watched: Sequence[_Watched], rows: Mapping[int, _Row]) -> Non
     for one in watched:
         if one.first is None and one.find_first is not None:
             one.first = one.find_first()
-        one.family = None if one.first is None else _family(one.first, below)
+        one.family = [] if one.first is None else _family(one.first, below)
 
 
 def _join_families(watched: Sequence[_Watched], new: Mapping[int, _Row]) -> None:
     """Numbers grow, so that a parent comes before its children; where they begin anew all is looked at."""
     if new:
-        family_of = {pid: one.family for one in watched if one.family is not None for pid in one.family}
+        family_of = {pid: one.family for one in watched for pid in one.family}
         for pid, row in new.items():
             if (family := family_of.get(row.parent)) is not None:
                 family.append(pid)
@@ -220,7 +228,7 @@ def _tells_of_starts() -> bool:
 def _rows(pids: Iterable[int], row: Callable[[int], _Row]) -> dict[int, _Row]:
     table: dict[int, _Row] = {}
     for pid in pids:
-        with suppress(OSError, IndexError, ValueError):
+        with suppress(*_GONE, IndexError, ValueError):
             table[pid] = row(pid)
     return table
 
