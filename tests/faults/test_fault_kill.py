@@ -265,6 +265,20 @@ async def test_a_server_that_closes_its_input_is_replaced(tmp_path: Path) -> Non
         assert len(executed) == len(set(executed))
 
 
+async def test_who_waits_for_a_server_that_closes_its_input_is_told(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    async with open_hub(tmp_path) as hub:
+        await hub.connectors.add("a", **stdio("--log", str(log)), **quick(request_timeout=patient(60)))
+        call = asyncio.ensure_future(hub.call("mcp_a_sleep_send", {"seconds": 600, "text": "x"}))
+        await until(lambda: received(log, "sleep_send") > 0)
+        async with asyncio.timeout(patient(20)):  # less than the request has
+            assert (await hub.call("mcp_a_close_stdin", {})).ok
+            output = await call
+        assert output.error is not None
+        assert output.error.code == "uncertain"
+        assert "closed its input" in output.error.message
+
+
 async def test_a_stopped_server_that_wakes_up_again_is_as_good_as_before(tmp_path: Path) -> None:
     async with open_hub(tmp_path) as hub:
         await hub.connectors.add("a", **stdio(), **QUICK)

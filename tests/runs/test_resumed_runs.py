@@ -263,6 +263,28 @@ async def test_a_call_that_left_and_was_left_is_uncertain(tmp_path: Path, databa
 
 
 @pytest.mark.timeout(240)
+async def test_what_was_left_under_a_lease_of_an_hour_is_taken_up_when_a_lease_is_over(
+    tmp_path: Path, database_url: str
+) -> None:
+    """The clock stood an hour ahead when it was leased, and was set back."""
+    async with open_scripted(tmp_path, MODEL, database_url) as hub, open_store(database_url) as store:
+        engine = await hub.open_engine()
+        run = (await hub.messages.post("ask")).run
+        await until(lambda: asked(hub), within=15)
+
+        async def is_given(old: str, new: str) -> None:
+            now = store.clock.now()
+            (given,) = await store.runs.claim(new, now + timedelta(hours=1), now, dead=[old])
+            assert given.id == run.id
+
+        await is_given(engine.worker, "another process")
+        await until(lambda: run.id not in engine.held, within=15)
+        await is_given("another process", engine.worker)
+        await until(lambda: run.id in engine.held, within=30)
+        await hub.messages.post("the second", thread=run.thread)
+        assert (await hub.runs.finished(run)).answer == '["the second"]'
+
+
 async def test_a_worker_process_takes_over_what_a_killed_one_left(tmp_path: Path, postgres_url: str) -> None:
     program = Path(__file__).parent / "worker_program.py"
 

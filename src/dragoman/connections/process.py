@@ -59,6 +59,7 @@ class ServerProcess:
         self._may_write = asyncio.Event()
         self._may_write.set()
         self._pidfd: int | None = None
+        self.input_ended = asyncio.Event()
         self.output_ended = asyncio.Event()
 
     @property
@@ -111,7 +112,9 @@ class ServerProcess:
             popen.stderr,
         )
         self._readers.append(err)
-        self._writer, _ = await loop.connect_write_pipe(lambda: _Input(self._may_write), popen.stdin)
+        self._writer, _ = await loop.connect_write_pipe(
+            lambda: _Input(self._may_write, self.input_ended.set), popen.stdin
+        )
         if self._first:
             self._writer.write(self._first)
 
@@ -392,10 +395,11 @@ class _Lines(asyncio.Protocol):
 
 
 class _Input(asyncio.BaseProtocol):
-    """The flow control of the server's stdin."""
+    """The flow control of the server's stdin. `on_end` is told when nobody reads it any more."""
 
-    def __init__(self, may_write: asyncio.Event) -> None:
+    def __init__(self, may_write: asyncio.Event, on_end: Callable[[], None]) -> None:
         self._may_write = may_write
+        self._on_end = on_end
 
     def pause_writing(self) -> None:
         self._may_write.clear()
@@ -405,3 +409,4 @@ class _Input(asyncio.BaseProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._may_write.set()
+        self._on_end()

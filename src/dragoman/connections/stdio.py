@@ -54,20 +54,18 @@ class StdioWire(DuplexWire):
             raise self._fault.again(sent=False)
         try:
             self._process.write(encode(message) + b"\n")
-        except BrokenPipeError as error:
+        except BrokenPipeError:
             # Nobody reads what we write: nothing sent now can ever run. Most often the program has ended,
             # which says more than that it closed its input.
             await _within(_DRAIN_AFTER_EXIT, self._process.exited)
             await _within(_DRAIN_AFTER_EXIT, self._process.output_ended)
-            has_ended = self._process.exit_code is not None
-            fault = self._end() if has_ended else WireFault("lost", str(error))
-            self.lose(fault)
+            self.lose(fault := self._end())
             raise fault.again(sent=False) from None
         await self._process.drain()
 
     async def _listen(self) -> None:
         process = self._process
-        await _first(process.output_ended, process.exited)
+        await _first(process.input_ended, process.output_ended, process.exited)
         # What the server wrote before it died may still be in the pipe; a grandchild may hold it open.
         await _within(_DRAIN_AFTER_EXIT, process.output_ended)
         await _within(_DRAIN_AFTER_EXIT, process.exited)
@@ -117,7 +115,7 @@ class StdioWire(DuplexWire):
             return WireFault("lost", end.cause, hint=hint)
         code = process.exit_code
         if code is None:
-            what = "the server closed its output"
+            what = f"the server closed its {'output' if process.output_ended.is_set() else 'input'}"
         elif code < 0:
             what = f"the server was ended by signal {-code}"
         else:

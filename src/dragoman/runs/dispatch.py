@@ -114,6 +114,7 @@ class RunDispatcher:
         self._letting_go = asyncio.get_running_loop().call_later(_LET_GO, self._let_go)
         self._claims_from = 0.0
         self._left = False  # a run was accepted here that must wait for its turn
+        self._unfinished: dict[str, float] = {}  # left here before their end, and when
         self._is_leaving = False
         self._sweeps = _SweepTimes(parts.cluster)
         self._acceptances = RunAcceptance(parts.runs, tasks)
@@ -245,6 +246,8 @@ class RunDispatcher:
             if is_renewed or not self._cluster.is_connected:
                 for root in await self._parts.runs.cancels(self.worker):
                     self.cancel(root)
+        if self._unfinished:
+            await self._give_up()
         if self._sweeps.is_due(await self._cluster.nodes(), self._now()):
             await self._offer(limit=_SWEPT)
 
@@ -259,6 +262,17 @@ class RunDispatcher:
         for root in wanted - held:
             self._abandon(root)
         return True
+
+    async def _give_up(self) -> None:
+        """What was left so long ago that its lease is over by the time that has passed here is nobody's, also
+        where the clock of the store was set back since. Not at once: what fails again does so slowly.
+        """
+        latest = self._now() - LEASE.total_seconds()
+        over = [run for run, left_at in self._unfinished.items() if left_at <= latest]
+        if over:
+            self._work.put(await self._parts.runs.release(self.worker, over))
+            for run in over:
+                self._unfinished.pop(run, None)
 
     async def _claim(self, wanted: Sequence[RunKey] | None, most: int) -> None:
         """These, or whatever may be claimed."""
@@ -303,6 +317,7 @@ class RunDispatcher:
         if run.id in self._families:
             return
         family = RunFamily(run)
+        self._unfinished.pop(run.id, None)
         if not self._families:
             self._are_renewed(leased_at)
         task = self._tasks.start(self._execute(run, family), f"run {run.id}")
@@ -321,12 +336,16 @@ class RunDispatcher:
                 await self._offer(1, (run.workspace, run.user, run.thread))
         except DragomanError as error:
             # The store is away: the lease will be over, and whoever looks then takes the run on.
+            self._unfinished[run.id] = self._now()
             get_logger().warning("a run was left", run=run.id, error=error.message)
         except Exception as error:  # noqa: BLE001
             # boundary: a fault of ours in one run must not end the others
+            self._unfinished[run.id] = self._now()
             get_logger().error("a run was left", run=run.id, error=f"{type(error).__name__}: {error}")
         except asyncio.CancelledError:
-            if not family.cancelled and not family.lost:
+            if family.lost:
+                self._unfinished[run.id] = self._now()
+            elif not family.cancelled:
                 raise
         finally:
             parts.streams.end(family.root)
