@@ -266,8 +266,9 @@ async def charts(report: lab.Report, rounds: int) -> None:
             async with Hub(Settings(home=Path(home), model="offline"), store=store) as hub:
                 rows = await _drawn(hub, rounds, calls)
     report.table("a chart of 30 days, read and drawn", ["what", "calls", "p50 ms", "most ms"], rows)
-    chart = float(rows[0][2])
-    report.verdict(f"30 days of {calls:,} calls within {CHART:g} ms", f"{chart:.0f} ms", met=chart <= CHART)
+    took = [float(row[2]) for row in rows]
+    text = ", ".join(f"{row[0]} {one:.0f} ms" for row, one in zip(rows, took, strict=True))
+    report.verdict(f"30 days of {calls:,} calls within {CHART:g} ms", text, met=max(took) <= CHART)
 
 
 async def _drawn(hub: Hub, rounds: int, calls: int) -> list[list[str | float]]:

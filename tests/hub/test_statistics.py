@@ -83,6 +83,8 @@ async def test_a_member_has_their_own_numbers_and_an_admin_those_of_all(tmp_path
         everybody = await hub.statistics.series("1h", split="user")
         assert everybody.total.calls == 5
         assert [(one.label, one.numbers.calls) for one in everybody.groups] == [("bert", 3), ("anna", 2)]
+        [busiest] = (await hub.statistics.series("1h", split="user", groups=1)).groups
+        assert (busiest.label, busiest.numbers) == ("bert", everybody.groups[0].numbers)
         assert (await hub.statistics.series("1h", user="anna")).total.calls == 2
         await hub.people.remove_user(bert)
         assert (await hub.statistics.series("1h")).total.calls == 2

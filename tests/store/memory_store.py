@@ -966,6 +966,9 @@ class MemoryMetrics(Aggregate):
             for (at, of), counts in sorted(sums.items())
         ]
 
+    async def names(self, query: BucketQuery, most: int) -> Collection[str]:
+        return [*dict.fromkeys(one.of for one in await self.read(query))][:most]
+
     async def forget(self, before: Mapping[int, int]) -> None:
         buckets = self._tables.buckets
         for key in [key for key in buckets if key[1] in before and key[3] < before[key[1]]]:

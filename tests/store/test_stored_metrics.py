@@ -65,6 +65,8 @@ async def test_what_is_counted_is_read_at_every_length_and_level(a_store: Store)
         assert calls(by_tool) == {(0, "mcp_mail_send"): 2}
         assert calls(await store.metrics.read(asked(span, split="user"))) == {(0, "ada"): 5, (0, "bob"): 1}
         assert calls(await store.metrics.read(asked(span, user="bob"))) == {(0, ""): 1}
+        assert sorted(await store.metrics.names(asked(span, split="connector"), 3)) == ["crm", "mail"]
+        assert len(await store.metrics.names(asked(span, split="connector", shared={"mail"}), 1)) == 1
     minutes = await store.metrics.read(asked(step=MINUTE))
     assert calls(minutes) == {(0, ""): 3, (MINUTE, ""): 2, (HALF_HOUR, ""): 1}
     assert calls(await store.metrics.read(asked(step=HALF_HOUR))) == {(0, ""): 5, (HALF_HOUR, ""): 1}

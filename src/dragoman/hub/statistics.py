@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from heapq import nlargest
 from typing import Any, Literal, get_args
 
 from dragoman.errors import InvalidArguments, NotFound
@@ -17,6 +18,7 @@ from dragoman.telemetry.time_buckets import (
     COUNTS,
     HALF_DAY,
     HALF_HOUR,
+    MEASURES,
     MINUTE,
     quantile_ms,
 )
@@ -126,11 +128,13 @@ class Statistics(BoundService):
         await self._runtime.recorder.flush()
         read, step = self._runtime.store.metrics.read, _STEPS[chosen][1]
         length = query.end - query.start
-        points, earlier, found = await asyncio.gather(
+        points, earlier = await asyncio.gather(
             read(replace(query, step=step)),
             read(replace(query, start=query.start - length, end=query.start)),
-            self._groups(query, by, groups, step if with_points else None, names),
         )
+        # A group has nothing of what nobody has anything of, and each sum of groups costs.
+        told = replace(query, measures=_not_zero(points))
+        found = await self._groups(told, by, groups, step if with_points else None, names)
         return MetricSeries(
             last=chosen,
             start=_time(query.start),
@@ -188,20 +192,19 @@ class Statistics(BoundService):
         step: int | None,
         names: Mapping[str, str],
     ) -> tuple[MetricGroup, ...]:
-        """All are read for what makes them busy; for everything else, only those that are shown."""
+        """Where there are more than are shown, all are read first for what makes them busy alone."""
         if by is None:
             return ()
-        read = self._runtime.store.metrics.read
-        sums = [one for one in await read(replace(query, split=by, measures=_BUSY)) if one.of]
-        sums.sort(key=lambda one: (*(-count for count in one.counts), one.of))
-        over_time: dict[str, list[BucketSum]] = {one.of: [] for one in sums[: min(most, _LARGEST)]}
-        if over_time:
-            are_all = len(over_time) == len(sums)
-            only = query.only if are_all else {**query.only, by: frozenset(over_time)}
-            for one in await read(replace(query, split=by, step=step, only=only)):
-                if one.of in over_time:
-                    over_time[one.of].append(one)
-        return tuple(
+        metrics, query, most = self._runtime.store.metrics, replace(query, split=by), min(most, _LARGEST)
+        if len(await metrics.names(query, most + 1)) > most:
+            sums = [one for one in await metrics.read(replace(query, measures=_BUSY)) if one.of]
+            busiest = nlargest(most, sums, key=lambda one: one.counts)
+            query = replace(query, only={**query.only, by: frozenset(one.of for one in busiest)})
+        over_time: dict[str, list[BucketSum]] = {}
+        for one in await metrics.read(replace(query, step=step)):
+            if one.of:
+                over_time.setdefault(one.of, []).append(_with_zeros(one, query.measures))
+        groups = (
             MetricGroup(
                 name=name,
                 label=_label(by, name, names),
@@ -210,9 +213,26 @@ class Statistics(BoundService):
             )
             for name, found in over_time.items()
         )
+        return tuple(sorted(groups, key=_busy_first))
 
 
 _BUSY = ("calls", "requests", "reconnects")
+
+
+def _busy_first(group: MetricGroup) -> tuple[float | str, ...]:
+    return (*(-getattr(group.numbers, name) for name in _BUSY), group.name)
+
+
+def _not_zero(sums: Sequence[BucketSum]) -> tuple[str, ...]:
+    columns = zip(*(one.counts for one in sums), strict=True)
+    return tuple(name for name, counts in zip(MEASURES, columns, strict=False) if any(counts))
+
+
+def _with_zeros(one: BucketSum, measures: Sequence[str]) -> BucketSum:
+    if len(measures) == len(MEASURES):
+        return one
+    counts = dict(zip(measures, one.counts, strict=True))
+    return one._replace(counts=tuple(counts.get(name, 0.0) for name in MEASURES))
 
 
 def _label(by: MetricSplit, name: str, users: Mapping[str, str]) -> str:

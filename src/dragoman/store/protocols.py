@@ -439,6 +439,9 @@ class MetricStore(Protocol):
     async def read(self, query: BucketQuery) -> Sequence[BucketSum]:
         """Sums by time, then by what the query splits by; where nothing happened there is none."""
 
+    async def names(self, query: BucketQuery, most: int) -> Collection[str]:
+        """What the query tells apart, "" for what has no name; some of it where there are more."""
+
     async def forget(self, before: Mapping[int, int]) -> None:
         """Buckets of each span that began before then, in seconds since 1970."""
 
