@@ -57,11 +57,14 @@ def fenced_results(messages: Sequence[ModelMessage], takes_errors: bool = False)
 
 
 def _fenced_request(message: ModelRequest, takes_errors: bool) -> ModelRequest:
+    if not any(isinstance(part, ToolReturnPart) for part in message.parts):
+        return message
     parts = [
         _fenced_part(part, takes_errors) if isinstance(part, ToolReturnPart) else part
         for part in message.parts
     ]
-    return replace(message, parts=parts)
+    is_same = all(new is old for new, old in zip(parts, message.parts, strict=True))
+    return message if is_same else replace(message, parts=parts)
 
 
 def _fenced_part(part: ToolReturnPart, takes_errors: bool) -> ToolReturnPart:

@@ -54,7 +54,7 @@ class _Waiting(Protocol):
     def has_approval(self, approval: str, call: str) -> None: ...
 
 
-class JournaledTools(AbstractToolset[WorkContext]):
+class JournaledTools(AbstractToolset["JournaledTools"]):
     def __init__(
         self,
         run: Run,
@@ -92,7 +92,7 @@ class JournaledTools(AbstractToolset[WorkContext]):
     def id(self) -> str | None:
         return None
 
-    async def get_tools(self, ctx: RunContext[WorkContext]) -> dict[str, ToolsetTool[WorkContext]]:
+    async def get_tools(self, ctx: "RunContext[JournaledTools]") -> "dict[str, ToolsetTool[JournaledTools]]":
         offers: dict[str, Offer] = {}
         for source in self._sources:
             for offer in await source.list(self._work):
@@ -113,8 +113,8 @@ class JournaledTools(AbstractToolset[WorkContext]):
         self,
         name: str,
         tool_args: dict[str, Any],
-        ctx: RunContext[WorkContext],
-        tool: ToolsetTool[WorkContext],
+        ctx: "RunContext[JournaledTools]",
+        tool: "ToolsetTool[JournaledTools]",
     ) -> Any:
         offer = self._offers[name]
         key = f"{offer.kind[0]}{self.turn}:{ctx.tool_call_id}".replace("\0", "")  # no column takes it
@@ -274,7 +274,7 @@ class JournaledTools(AbstractToolset[WorkContext]):
     def _step(self, kind: Any, key: str = "", content: Any = None) -> Step:
         return Step(workspace=self._run.workspace, run=self._run.id, kind=kind, key=key, content=content)
 
-    def _tool(self, offer: Offer) -> ToolsetTool[WorkContext]:
+    def _tool(self, offer: Offer) -> "ToolsetTool[JournaledTools]":
         definition = ToolDefinition(
             name=offer.name,
             description=offer.description,

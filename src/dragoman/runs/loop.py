@@ -11,6 +11,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from pydantic_ai import Agent as LoopAgent
+from pydantic_ai import RunContext
+from pydantic_ai.capabilities import ToolSearch
 from pydantic_ai.exceptions import ModelAPIError
 from pydantic_ai.messages import (
     ModelMessage,
@@ -21,6 +23,9 @@ from pydantic_ai.messages import (
     TextPart,
     TextPartDelta,
 )
+from pydantic_ai.models import ModelRequestContext
+from pydantic_ai.tools import AgentNativeTool
+from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 from pydantic_ai.usage import UsageLimits
 
 from dragoman.agents.composition import ComposedAgent
@@ -44,6 +49,54 @@ _TRIMMED = 4  # of what came before, one part of so many is kept when it was too
 
 
 _SAY_WHY = ("anthropic", "openai")  # whose streams say why they end
+_UNLIMITED = UsageLimits(request_limit=None)
+
+
+class RunTools(AbstractToolset[JournaledTools]):
+    """Stands in an agent of all runs for the tools of each."""
+
+    @property
+    def id(self) -> str | None:
+        return None
+
+    async def for_run(self, ctx: RunContext[JournaledTools]) -> AbstractToolset[JournaledTools]:
+        return ctx.deps
+
+    async def get_tools(self, ctx: RunContext[JournaledTools]) -> dict[str, ToolsetTool[JournaledTools]]:
+        return await ctx.deps.get_tools(ctx)
+
+    async def call_tool(
+        self,
+        name: str,
+        tool_args: dict[str, Any],
+        ctx: RunContext[JournaledTools],
+        tool: ToolsetTool[JournaledTools],
+    ) -> Any:
+        return await ctx.deps.call_tool(name, tool_args, ctx, tool)
+
+
+class _OnlyRunTools(ToolSearch[JournaledTools]):
+    """The tools of a run and nothing beside them, in place of what every agent of pydantic-ai has: tools that
+    are hidden until they are searched for, for which each step reads the whole history, and toolsets of which
+    it asks each in a task of its own.
+    """
+
+    def get_native_tools(self) -> Sequence[AgentNativeTool[JournaledTools]]:
+        return ()
+
+    def get_wrapper_toolset(
+        self, toolset: AbstractToolset[JournaledTools]
+    ) -> AbstractToolset[JournaledTools]:
+        return RunTools()
+
+    async def before_model_request(
+        self, ctx: RunContext[JournaledTools], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        return request_context
+
+
+# Made once: to put it together takes longer than some runs take beside it.
+AGENT = LoopAgent(deps_type=JournaledTools, retries=2, capabilities=[_OnlyRunTools()])
 
 
 class AgentLoop:
@@ -54,6 +107,7 @@ class AgentLoop:
         self._parts = execution.parts
         self._written = 0  # messages that this loop has put into the journal
         self._model = ""  # the one that is asked now
+        self._instructions = ""
 
     async def answer(self) -> str:
         if self._execution.is_resumed:
@@ -82,13 +136,7 @@ class AgentLoop:
         self._execution.tell("text.discarded", {"turn": self._record.turn + 1})
 
     async def _run(self, composed: ComposedAgent, performance: JournaledTools) -> str:
-        agent = LoopAgent(
-            deps_type=WorkContext,
-            instructions=composed.instructions,
-            toolsets=[performance],
-            retries=2,
-            model_settings={"first_event_timeout": self._parts.first_token},
-        )
+        self._instructions = composed.instructions
         models = dict(zip(composed.choice.names, composed.models, strict=True))
         summarizer = None if composed.choice.is_offline else composed.models[0]
         thread = ThreadHistory(self._execution, self._work, summarizer)
@@ -103,7 +151,7 @@ class AgentLoop:
             if faults:
                 self._leave_model(faults[-1], performance)
             try:
-                return await self._whole(agent, model, performance, before)
+                return await self._whole(model, performance, before)
             except AnswerCut:
                 raise
             except (ModelAPIError, ModelFault) as error:
@@ -114,7 +162,7 @@ class AgentLoop:
         # Once more with less of what came before: this run's own steps are in the journal, and go on.
         self._model, model = next(iter(models.items()))
         less = await thread.read(size_of(before) // _TRIMMED)
-        return await self._whole(agent, model, performance, less)
+        return await self._whole(model, performance, less)
 
     def _leave_model(self, why: DragomanError, performance: JournaledTools) -> None:
         """What it had said of this answer does not count; the next goes on where the journal ends."""
@@ -125,18 +173,17 @@ class AgentLoop:
 
     async def _whole(
         self,
-        agent: "LoopAgent[WorkContext, str]",
         model: "Model",
         performance: JournaledTools,
         before: Sequence[ModelMessage],
     ) -> str:
         """The answer. One that is cut by its length is continued once; what is cut all the same says so."""
         answer = self._record.answered and self._record.answered.text  # it came before an interruption
-        answer = answer or await self._converse(agent, model, performance, before)
+        answer = answer or await self._converse(model, performance, before)
         if self._record.cut == "length" and not self._record.continued:
             text = f"the answer is longer than {self._model} may write at once: it is asked to go on"
             self._execution.tell("notice", {"text": text, "code": AnswerCut.code})
-            answer = await self._converse(agent, model, performance, before, GO_ON)
+            answer = await self._converse(model, performance, before, GO_ON)
         answer = self._record.continued + answer
         match self._record.cut:
             case "length":
@@ -156,7 +203,6 @@ class AgentLoop:
 
     async def _converse(
         self,
-        agent: "LoopAgent[WorkContext, str]",
         model: "Model",
         performance: JournaledTools,
         before: Sequence[ModelMessage],
@@ -165,12 +211,15 @@ class AgentLoop:
         self._written = 0
         attached = await attached_to(self._execution.run, self._execution)
         words = prompt or (None if self._record.messages else self._prompt())
-        async with agent.iter(
+        async with AGENT.iter(
             [words, *attached] if words and attached and not prompt else words,
             model=model,
             message_history=[*before, *with_attached(self._record.messages, attached)],
-            deps=self._work,
-            usage_limits=UsageLimits(request_limit=None),
+            instructions=self._instructions,
+            deps=performance,
+            usage_limits=_UNLIMITED,
+            model_settings={"first_event_timeout": self._parts.first_token},
+            infer_name=False,
         ) as running:
             async for node in running:
                 if LoopAgent.is_model_request_node(node):
