@@ -12,7 +12,7 @@ from dragoman.run import RunSort, RunUsage
 from dragoman.store import Store
 from dragoman.store.database import open_database
 from dragoman.store.location import DatabaseLocation
-from dragoman.store.run_figures import FIGURES
+from dragoman.store.run_figures import FIGURES, has_status
 from dragoman.store.tables import runs
 
 pytestmark = pytest.mark.anyio
@@ -47,16 +47,34 @@ async def test_pages_of_every_order_follow_each_other_without_a_gap(store: Store
     assert await store.runs.list("local", "owner", sort="longest", after="run_7") == []
 
 
-async def test_each_order_has_an_index_over_the_very_expression_that_lists_ask_for(database_url: str) -> None:
+async def test_each_order_and_rare_status_has_an_index_that_lists_use(database_url: str) -> None:
     location = DatabaseLocation.of(database_url)
+    asked = {
+        f"ix_runs_{sort}": select(runs.c.id)
+        .where(runs.c.workspace == "local")
+        .order_by(FIGURES[sort](runs).desc(), runs.c.created_at.desc())
+        for sort in ("longest", "costliest")
+    }
+    rare = (runs.c.workspace == "local", runs.c.user == "owner", has_status(runs, "failed"))
+    asked["ix_runs_not_done"] = select(runs).where(*rare).order_by(runs.c.created_at.desc(), runs.c.id)
     async with open_database(location, 5.0) as database, database.read() as connection:
-        for sort in ("longest", "costliest"):
-            order = (FIGURES[sort](runs).desc(), runs.c.created_at.desc())
-            query = select(runs.c.id).where(runs.c.workspace == "local").order_by(*order).limit(5)
-            asked = str(query.compile(connection.sync_engine, compile_kwargs={"literal_binds": True}))
-            if location.is_sqlite:
-                plan = await connection.execute(text(f"EXPLAIN QUERY PLAN {asked}"))
-            else:  # which would rather sort so few rows
-                await connection.execute(text("SET LOCAL enable_sort = off"))
-                plan = await connection.execute(text(f"EXPLAIN {asked}"))
-            assert f"ix_runs_{sort}" in " ".join(str(row) for row in plan)
+        if not location.is_sqlite:  # which would rather sort so few rows, or read them all
+            await connection.execute(text("SET LOCAL enable_sort = off"))
+            await connection.execute(text("SET LOCAL enable_seqscan = off"))
+        for index, query in asked.items():
+            how = "EXPLAIN QUERY PLAN" if location.is_sqlite else "EXPLAIN"
+            statement = query.limit(5).compile(connection.sync_engine, compile_kwargs={"literal_binds": True})
+            plan = await connection.execute(text(f"{how} {statement}"))
+            assert index in " ".join(str(row) for row in plan)
+
+
+async def test_runs_of_every_status_are_listed_in_every_order(store: Store) -> None:
+    await fill(store)
+    for sort in get_args(RunSort):
+        done = await store.runs.list("local", "owner", sort=sort, status="done")
+        assert {run.id for run in done} == {"run_0", "run_1", "run_2", "run_5"}
+        [first, second] = await store.runs.list("local", "owner", sort=sort, status="running")
+        assert {first.id, second.id} == {"run_3", "run_4"}
+        after = await store.runs.list("local", "owner", sort=sort, status="running", after=first.id)
+        assert [run.id for run in after] == [second.id]
+        assert not await store.runs.list("local", "owner", sort=sort, status="failed")

@@ -23,7 +23,7 @@ from dragoman.store.bulk_insert import BulkInsert
 from dragoman.store.records import AcceptedRun, NewRun
 from dragoman.store.run_claims import SqlRunClaims, with_turn
 from dragoman.store.run_families import is_root, lock_families, remove_families, row_of, run_of
-from dragoman.store.run_figures import FIGURES
+from dragoman.store.run_figures import FIGURES, has_status
 from dragoman.store.run_journal import SqlRunJournal
 from dragoman.store.run_questions import SqlRunQuestions
 from dragoman.store.threads import add_messages, place_of, wait_for_threads
@@ -89,9 +89,13 @@ class SqlRuns(SqlRunJournal, SqlRunClaims, SqlRunQuestions):
         after: str | None = None,
         limit: int = 100,
     ) -> Sequence[Run]:
-        wanted = {"user": user, "thread": thread, "agent": agent, "status": status}
+        wanted = {"user": user, "thread": thread, "agent": agent}
         query = select(_rows).filter_by(workspace=workspace)
         query = query.where(*(_rows.c[name] == value for name, value in wanted.items() if value is not None))
+        if status is not None:
+            query = query.where(has_status(_rows, status))
+            if status not in FINISHED and sort == "longest":
+                sort = "newest"  # what has not ended has no length yet
         if roots_only:
             query = query.where(is_root)
         if before is not None:

@@ -23,6 +23,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     false,
+    text,
 )
 
 from dragoman.store.columns import Document, FreeText, UtcDateTime
@@ -571,6 +572,13 @@ runs = Table(
     Column("started_at", UtcDateTime),
     Column("finished_at", UtcDateTime, index=True),
     Index(None, "status", "lease_until"),
+    # Most runs are done: the others are few, and looked for.
+    Index(
+        "ix_runs_not_done",
+        *("workspace", "status", "created_at", "user"),
+        sqlite_where=text("status <> 'done'"),
+        postgresql_where=text("status <> 'done'"),
+    ),
     Index(None, "workspace", "created_at"),
     Index(None, "workspace", "user", "created_at"),
     Index(None, "workspace", "user", "thread", "message"),

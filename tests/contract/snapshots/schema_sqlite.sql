@@ -517,6 +517,8 @@ CREATE INDEX ix_runs_finished_at ON runs (finished_at);
 
 CREATE INDEX ix_runs_longest ON runs (workspace, coalesce((julianday(finished_at) - julianday(started_at)) * 86400, -1), created_at, user);
 
+CREATE INDEX ix_runs_not_done ON runs (workspace, status, created_at, user) WHERE status <> 'done';
+
 CREATE INDEX ix_runs_status_lease_until ON runs (status, lease_until);
 
 CREATE INDEX ix_runs_workspace_created_at ON runs (workspace, created_at);
