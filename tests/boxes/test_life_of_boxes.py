@@ -163,6 +163,34 @@ async def test_a_container_ends_with_its_client_and_with_its_server(tmp_path: Pa
         await until(lambda: not psutil.pid_exists(first) and not psutil.pid_exists(second))
 
 
+async def test_a_paused_container_is_noticed_by_a_call_and_closed_in_time(tmp_path: Path) -> None:
+    """Its processes lie in a freezer, where the kernel may not even let SIGKILL end them."""
+    needs("container")
+    program = machine.container().detail
+    async with open_hub(tmp_path) as hub:
+        await added(hub, sandbox="container", network="none")
+        first = await first_inside(hub)
+        family = [psutil.Process(first), *psutil.Process(first).children(recursive=True)]
+        name = f"dragoman-{(await called(hub, 'look'))['env']['DRAGOMAN_CONNECTION']}"
+        if subprocess.run([program, "pause", name], capture_output=True, check=False).returncode:
+            for one in family:  # who has no freezer stops them
+                one.suspend()
+        output = await hub.call("mcp_hostile_look", {"facts": {}}, timeout=0.5)
+        assert output.error is not None
+        assert output.error.cause == "timeout"
+        async with asyncio.timeout(patient(20)):
+            await hub.connectors.remove("hostile")
+            await until(lambda: not any(one.is_running() for one in family))
+
+            def is_forgotten() -> bool:
+                return (
+                    subprocess.run([program, "inspect", name], capture_output=True, check=False).returncode
+                    != 0
+                )
+
+            await until(is_forgotten)
+
+
 def test_a_container_that_a_killed_dragoman_leaves_ends_by_itself(tmp_path: Path) -> None:
     needs("container")
     words = [sys.executable, "-c", HOLDER, str(tmp_path), str(ROOT / "tests"), "container"]

@@ -113,6 +113,7 @@ def test_the_words_for_a_container_are_words_of_the_clients_that_are_here(tmp_pa
     mounts = [container.ContainerMount(str(tmp_path), "/seen"), container.ContainerMount("/usr", "/usr")]
     facts: dict[str, Any] = {
         "has_network": True,
+        "has_control_group": True,
         "memory": 64,
         "processes": 32,
         "files": 64,
@@ -168,6 +169,54 @@ def test_a_docker_that_knows_only_the_older_words_makes_boxes(
     broken = OLDER_DOCKER.replace("exec podman-itself", f"test $1 = run && exit 125\nexec {podman}")
     (tmp_path / "docker").write_text(broken)
     assert "unexpected key 'bind-recursive'" in (machine.container.__wrapped__().missing or "")
+
+
+UNGROUPED = """#!/bin/sh
+case "$*" in *--pids-limit=*)
+    echo "Error: runc create failed: error setting cgroup config: openat2 pids.max: no such file" >&2
+    exit 126;;
+esac
+exec podman-itself "$@"
+"""
+NOT_READY = {
+    "cannot clone: No space left\nuser namespaces are not enabled in /proc/sys\nError: cannot re-exec": (
+        "podman: user namespaces are not enabled in /proc/sys",
+        "sysctl user.max_user_namespaces",
+    ),
+    'Error: command required for rootless mode: exec: "newuidmap": executable file not found in $PATH': (
+        "executable file not found",
+        "apt-get install uidmap",
+    ),
+    "Error: keep-id requires additional UIDs or GIDs defined in /etc/subuid and /etc/subgid": (
+        "keep-id requires",
+        "usermod --add-subuids",
+    ),
+}
+
+
+def test_a_podman_of_an_ordinary_user_makes_boxes_without_a_control_group_or_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs("container")
+    podman = shutil.which("podman")
+    if podman is None:
+        pytest.skip("not on this machine: podman is not installed")
+
+    def way_with(podman: str) -> machine.BoxWay:
+        for name, text in (("podman", podman), ("docker", "#!/bin/sh\nexit 1\n")):
+            (tmp_path / name).write_text(text)
+            (tmp_path / name).chmod(0o755)
+        return machine.container.__wrapped__()
+
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    way = way_with(UNGROUPED.replace("podman-itself", podman))
+    assert (way.missing, way.has_control_group) == (None, False)
+    assert way.text.startswith("container: works (no control group for its limits")
+    for said, (cause, cure) in NOT_READY.items():
+        way = way_with(f"#!/bin/sh\ncat >&2 <<'END'\n{said}\nEND\nexit 125\n")
+        assert cause in (way.missing or "")
+        assert cure in way.hint
+        assert cure in way.text
 
 
 async def test_with_many_users_an_admin_neither_leaves_the_box_nor_mounts(tmp_path: Path) -> None:

@@ -141,9 +141,7 @@ def _boxes(settings: Settings) -> Finding:
     """What keeps the programs of connectors to what is their own on this machine."""
     from dragoman.connections.boxes import machine
 
-    details = tuple(
-        f"{way.mode}: {way.missing}" if way.missing else f"{way.mode}: works" for way in machine.ways()
-    )
+    details = tuple(way.text for way in machine.ways())
     mode = machine.chosen("auto")
     if mode != "none":
         return Finding("boxes", "ok", f"programs run in {mode}", details=details)

@@ -3,6 +3,7 @@
 A plan, not a process: `connections/process.py` spawns what it says and ends it.
 """
 
+import asyncio
 import marshal
 import os
 import sys
@@ -116,6 +117,11 @@ class Box:
         )
         return self.watchdog.watching(process, self.limits, self.home, self.waits, first)
 
+    async def end_rest(self, mark: str) -> None:
+        """What SIGKILL did not end: a container that somebody paused, which its service must end."""
+        if self.mode == "container":
+            await asyncio.to_thread(machine.remove_container, _named(mark))
+
     @property
     def temporary(self) -> str:
         return str(self.home.parent / "tmp") if self.mode == "landlock" else "/tmp"  # noqa: S108
@@ -217,6 +223,7 @@ class Box:
             bind_alone=way.bind_alone,
             name=_named(mark),
             has_network=self.has_network,
+            has_control_group=way.has_control_group,
             # The watchdog is first here, too.
             memory=self.limits.memory + _BEYOND_IN_CONTAINERS,
             processes=self.limits.processes + _PROCESSES_BEYOND,

@@ -52,23 +52,28 @@ def run_words(
     has_network: bool,
     memory: int,
     processes: int,
+    has_control_group: bool,
     files: int,
     mounts: Iterable[ContainerMount],
     hidden: Iterable[str] = (),
 ) -> list[str]:
-    """`program` with its options, to be followed by what runs inside. `memory` is in megabytes."""
+    """`program` with its options, to be followed by what runs inside. `memory` is in megabytes; it is held
+    by a control group alone, as are most processes.
+    """
     uid, gid = os.getuid(), os.getgid()
-    most = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+    has_own_users = _is_podman(program) and uid != 0
     words = [program, "run", "--rm", "--interactive", f"--name={name}", "--pull=never", "--log-driver=none"]
     words += ["--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges"]
     words += ["--security-opt=label=disable", "--hostname=box", "--cgroupns=private", f"--user={uid}:{gid}"]
-    words += ["--userns=keep-id"] if _is_podman(program) and uid else []
+    words += ["--userns=keep-id"] if has_own_users else []
     words += [f"--network={'host' if has_network else 'none'}", "--ulimit=core=0:0"]
     words += [f"--ulimit=nofile={files}:{files}"]
-    # Their services ask for more than a client without rights may give; pids-limit is what holds.
-    most = _PROCESSES if most == resource.RLIM_INFINITY else min(most, _PROCESSES)
+    # Their services ask for more than a client without rights may give. All of one user's processes count:
+    # those of the box alone only where the user is its own.
+    most = min(processes, _most_processes()) if has_own_users else _most_processes()
     words += [f"--ulimit=nproc={most}:{most}"]
-    words += [f"--memory={memory}m", f"--memory-swap={memory}m", f"--pids-limit={processes}"]
+    if has_control_group:
+        words += [f"--memory={memory}m", f"--memory-swap={memory}m", f"--pids-limit={processes}"]
     words += [f"--tmpfs=/tmp:rw,nosuid,nodev,size={_TEMPORARY}m,mode=1777", f"--shm-size={_TEMPORARY}m"]
     for path in hidden:
         words += ["--mount", f"type=tmpfs,{_field('destination', path)},tmpfs-size={_MEGABYTE}"]
@@ -77,6 +82,11 @@ def run_words(
         # What is mounted below a path that is only read would stay writable: it is not shown.
         words += ["--mount", place if mount.is_writable else f"{place},readonly,{bind_alone}"]
     return words
+
+
+def _most_processes() -> int:
+    most = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+    return _PROCESSES if most == resource.RLIM_INFINITY else min(most, _PROCESSES)
 
 
 def system_mounts(paths: Sequence[str]) -> list[ContainerMount]:
