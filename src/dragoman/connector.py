@@ -53,7 +53,7 @@ _FIRST_INSTALL = 300.0
 
 
 # The groups of settings, as forms and help show them, in this order.
-WHERE = "Where it is"
+WHERE = "Server"
 SIGN_IN = "Sign-in"
 TOOLS = "Tools"
 CONNECTION = "Connection"
@@ -453,7 +453,7 @@ class Configuration(_Frozen):
             ways=_PROGRAM,
             words={
                 "auto": "the strongest that works here",
-                "none": "none: it can do what Dragoman can",
+                "none": "none, with the same access as Dragoman itself",
                 "bubblewrap": "bubblewrap",
                 "landlock": "landlock",
                 "container": "a container of podman or docker",
@@ -571,7 +571,7 @@ class Configuration(_Frozen):
             strictness=("never", "default", "always"),
             label="Must a person say yes?",
             words={
-                "": "as the workspace has it",
+                "": "same as the workspace",
                 "never": "never",
                 "default": "when a tool may change something",
                 "always": "always, each time",

@@ -81,9 +81,7 @@ class UserLimits(CallLimits):
 
     max_connectors_per_thread: Annotated[
         _Whole | None,
-        Setting(
-            "How many connectors one of a user's threads may have.", LIMITS, label="Connectors in a thread"
-        ),
+        Setting("How many connectors one of a user's chats may have.", LIMITS, label="Connectors per chat"),
     ] = None
 
     def narrowed_by(self, nearer: "UserLimits") -> "UserLimits":

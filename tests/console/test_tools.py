@@ -218,7 +218,7 @@ async def test_what_a_server_asks_is_answered_where_its_tool_is_tried(
         await expect(link).to_have_attribute("rel", "noopener noreferrer")
         other = await console.page("/approvals")
         await expect(other.get_by_role("heading", name="The server of old asks")).to_be_visible()
-        await other.get_by_role("button", name="I have been there").click()
+        await other.get_by_role("button", name="Done").click()
         await expect(page.locator("#tried")).to_contain_text("accept")
 
         page = await console.page("/tools/mcp_faults_steps")
@@ -259,7 +259,7 @@ async def test_a_changed_tool_is_accepted_and_settings_are_kept(
         await expect(settings).to_contain_text("what a call costs must be a number")
         await page.get_by_label("A call costs, in dollars").fill("0.25")
         await page.get_by_label("agents").uncheck()
-        await page.get_by_label("Must a person say yes first?").select_option("never")
+        await page.get_by_label("Approval", exact=True).select_option("never")
         await page.get_by_role("button", name="Save").click()
         await expect(settings).to_contain_text("Saved.")
         tool = hub.tools.get("mcp_faults_echo")

@@ -76,7 +76,7 @@ async def test_a_person_sees_the_exact_arguments_and_answers(
         await page.get_by_role("link", name="Answered").click()
         await expect(page.locator("tbody tr")).to_have_count(2)
         await console.picture(page, "approvals_answered")
-        await page.get_by_label("What became of it").select_option("refused")
+        await page.get_by_label("Outcome").select_option("refused")
         await expect(page.locator("tbody tr")).to_have_count(1)
         await expect(page.locator("tbody")).to_contain_text("burn")
 

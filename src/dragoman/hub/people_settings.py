@@ -29,7 +29,7 @@ class LimitSettings(TypedDict, total=False):
     """How many calls may be under way at once; more are refused."""
 
     max_connectors_per_thread: int | None
-    """How many connectors one of a user's threads may have."""
+    """How many connectors one of a user's chats may have."""
 
 
 class AgentSettings(TypedDict, total=False):
