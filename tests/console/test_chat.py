@@ -539,3 +539,35 @@ async def test_files_are_chosen_shown_removed_and_sent_with_the_message(
         await expect(page.locator("#notes")).to_contain_text("neither text in UTF-8 nor an image")
         await expect(page.locator("#files li")).to_have_text(["a.bin2 B×"])  # nothing is lost
         await expect(page.locator("#message")).to_have_value("and this?")
+
+
+FOUND = """(text) => {
+  getSelection().removeAllRanges();
+  const isFound = window.find(text, true);
+  const { height } = getSelection().getRangeAt(0).getBoundingClientRect();
+  return [isFound, getSelection().toString(), height > 0];
+}"""
+SKIPPED = """() => [...document.querySelectorAll(".part, .code-part")]
+  .filter((one) => !one.firstElementChild.checkVisibility({ contentVisibilityAuto: true })).length"""
+
+
+async def test_a_long_answer_is_read_from_its_end_and_found_where_it_is_not_drawn(
+    open_console: OpenConsole, tmp_path: Path
+) -> None:
+    """Thousands of items and as many lines of code: what nobody sees is skipped, and found by the browser."""
+    speaker = Speaker()
+    async with open_console(tmp_path / "home", model="speaker") as console:
+        speaker.install(console.hub)
+        items = "\n".join(f"- item {number} of the list" for number in range(3_000))
+        code = "\n".join(f"line_{number} = 0" for number in range(3_000))
+        speaker.say(f"{items}\n\n```python\n{code}\n```\n\nThat is all.")
+        speaker.end()
+        page = await console.page("/chat")
+        await write(page, "words")
+        await is_over(page)
+        for _ in range(2):  # as it was streamed, and as it is read again
+            await expect(page.get_by_text("That is all.")).to_be_in_viewport()
+            assert await page.evaluate(SKIPPED) > 40  # of 60
+            for text in ("item 1711 of", "line_1711 = 0"):
+                assert await page.evaluate(FOUND, text) == [True, text, True]
+            await page.reload()

@@ -94,7 +94,7 @@ const spoken = new WeakMap();
 const speak = (words, run) => {
   const text = words.textContent;
   words.textContent = "";
-  const markdown = new Markdown(words, run);
+  const markdown = new Markdown(words, run, keepingPlace);
   spoken.set(words, markdown);
   markdown.append(text);
   if (!("open" in words.dataset)) markdown.end();

@@ -22,10 +22,11 @@ const MARKS = /^(?:[-*+_=#>|:\s]*|\d{1,9}[.)]?\s*|`{1,2}|~{1,2}|`{3,}[^`]*|~{3,}
 const DELIMITERS = /^ {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$/;
 
 export class Markdown {
-  // `source` is all that was said, `run` that of the sources that it may cite.
-  constructor(place, run = "") {
+  // `source` is all that was said, `run` that of the sources that it may cite; `slicewise` makes each later slice.
+  constructor(place, run = "", slicewise = (draw) => draw()) {
     this.place = place;
     this.run = run;
+    this.slicewise = slicewise;
     this.source = "";
     this.waiting = ""; // not looked at yet
     this.rest = ""; // of a line that may still become anything
@@ -54,7 +55,7 @@ export class Markdown {
     const slice = this.waiting.slice(0, SLICE);
     this.waiting = this.waiting.slice(slice.length);
     this.read(slice);
-    if (this.waiting) this.timer = setTimeout(() => this.work(), 0);
+    if (this.waiting) this.timer = setTimeout(() => this.slicewise(() => this.work()), 0);
     else if (this.isOver) this.finish();
   }
 
