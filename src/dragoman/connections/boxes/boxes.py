@@ -65,7 +65,8 @@ class BoxFacts:
     @property
     def text(self) -> str:
         if self.mode == "none":
-            return "none, with the same access as Dragoman itself" + (f" ({self.missing})" if self.missing else "")
+            why = f" ({self.missing})" if self.missing else ""
+            return f"none, with the same access as Dragoman itself{why}"
         passed = f" ({_size(self.sent)} sent, {_size(self.received)} received)" if self.received else ""
         sees = f", sees {', '.join(self.mounts)}" if self.mounts else ""
         return f"{self.mode}, network {self.network}{passed}{sees}"
