@@ -374,6 +374,31 @@ async def test_two_tabs_show_the_same(open_console: OpenConsole, tmp_path: Path)
         assert await first.locator("#talk").inner_text() == await second.locator("#talk").inner_text()
 
 
+async def test_tabs_behind_another_leave_it_the_connections_of_the_browser(
+    open_console: OpenConsole, tmp_path: Path
+) -> None:
+    """A browser has six to one place: a stream in each of eight tabs would leave none to the ninth."""
+    async with open_console(tmp_path, model="speaker") as console:
+        speaker = speaking(console)
+        run = await console.hub.ask("hello")
+        context = await console.context()
+        await context.add_init_script(
+            "if (name !== 'seen') Object.defineProperty(document, 'hidden', { get: () => name !== 'seen' })"
+        )
+        tabs = [await context.new_page() for _ in range(8)]
+        for tab in tabs:
+            await tab.goto(f"{console.url}/chat/{run.thread}")
+        await tabs[-1].evaluate("name = 'seen'; document.dispatchEvent(new Event('visibilitychange'))")
+        await is_live(tabs[-1])
+        await write(tabs[-1], "word")
+        speaker.say("Nine tabs.")
+        speaker.end()
+        await expect(last_turn(tabs[-1])).to_contain_text("Nine tabs.")
+        # What happened meanwhile is there as soon as one of the others is seen.
+        await tabs[0].evaluate("name = 'seen'; document.dispatchEvent(new Event('visibilitychange'))")
+        await expect(last_turn(tabs[0])).to_contain_text("Nine tabs.")
+
+
 async def test_earlier_messages_are_shown_when_asked_for(open_console: OpenConsole, tmp_path: Path) -> None:
     async with open_console(tmp_path, model="speaker") as console:
         speaking(console)

@@ -111,7 +111,7 @@ async def test_a_run_is_read_step_by_step(open_console: OpenConsole, tmp_path: P
         await page.get_by_role("link", name="Open in chat").click()
         await expect(page).to_have_url(f"{console.url}/chat/{run.thread}")
         await page.goto(f"{console.url}/agents/assistant")
-        figures = page.get_by_role("region", name="Metrics").locator(".figure")
+        figures = page.get_by_role("region", name="Metrics").locator(".tile")
         await expect(figures).to_have_count(4)
         await expect(figures.first).to_contain_text("last used")
         await expect(figures.last).to_contain_text("unknown")  # a price that nobody knows

@@ -65,6 +65,8 @@ const keepingPlace = (change) => {
   });
 };
 
+if (talk) new ResizeObserver(() => keepingPlace(() => {})).observe(talk); // a phone that is turned
+
 // Pieces
 
 const piece = (name) => document.getElementById(`${name}-piece`).content.firstElementChild.cloneNode(true);
