@@ -19,6 +19,7 @@ import socket
 import struct
 import sys
 import tempfile
+import threading
 import time
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -292,6 +293,105 @@ def renice(facts):
     return "reniced"
 
 
+def limits_of(facts):
+    limits = resource.prlimit(facts["pid"], resource.RLIMIT_CORE)
+    resource.prlimit(facts["pid"], resource.RLIMIT_CORE, limits)
+    return "set"
+
+
+def processors_of(facts):
+    os.sched_setaffinity(facts["pid"], os.sched_getaffinity(facts["pid"]))
+    return "set"
+
+
+def scheduler_of(facts):
+    pid = facts["pid"]
+    os.sched_setscheduler(pid, os.sched_getscheduler(pid), os.sched_getparam(pid))
+    return "set"
+
+
+def made_for_owner(make):
+    """A program that runs as its owner, whoever starts it: left where others look."""
+
+    def attempt(facts):
+        path = os.path.join(os.environ["HOME"], "owned")
+        try:
+            make(path)
+            return "made" if os.stat(path).st_mode & 0o4000 else None
+        finally:
+            os.unlink(path)
+
+    return attempt
+
+
+def changed(path, change):
+    open(path, "w").close()
+    change(path)
+
+
+def changed_open(path):
+    with open(path, "w") as file:
+        os.fchmod(file.fileno(), 0o4755)
+
+
+def opened_at(path):
+    os.close(libc.openat(-100, path.encode(), os.O_CREAT | os.O_WRONLY, 0o4755))
+
+
+def opened_at_by_call(path):
+    how = struct.pack("QQQ", os.O_CREAT | os.O_WRONLY, 0o4755, 0)
+    open(path, "a").close()
+    os.unlink(path)
+    if libc.syscall(437, -100, path.encode(), how, ctypes.c_size_t(len(how))) < 0:
+        open(path, "w").close()
+
+
+def filled(folder):
+    def attempt(facts):
+        path = os.path.join(folder.format(**facts), "fill")
+        try:
+            with open(path, "wb") as file:
+                file.write(bytes(4 << 20))
+            room = os.statvfs(path)
+            size = room.f_blocks * room.f_frsize
+            return f"{size >> 20} MB of the machine" if size > 1 << 30 else None
+        finally:
+            os.unlink(path)
+
+    return attempt
+
+
+def abstract_datagram(facts):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as one:
+        one.connect("\0" + facts["abstract"] + "-datagrams")
+        return "connected"
+
+
+def watch_folder(facts):
+    watch = libc.inotify_init1(0)
+    if libc.inotify_add_watch(watch, facts["other"].encode(), 0x100) < 0:
+        raise OSError(ctypes.get_errno(), "inotify")
+    return "watched"
+
+
+def other_numbering(facts):
+    return privileged_number(0x40000000 | NUMBERS["mount"])
+
+
+def privileged_number(number):
+    if libc.syscall(number, b"none", NOWHERE, b"tmpfs", 0, None) < 0:
+        error = ctypes.get_errno()
+        if error in (errno.EPERM, errno.ENOSYS):
+            raise OSError(error, "refused")
+    return "looked at the arguments"
+
+
+def never_for_want_of_memory(facts):
+    with open("/proc/self/oom_score_adj", "w") as file:
+        file.write("-1000")
+    return "spared"
+
+
 def more_files(facts):
     resource.setrlimit(resource.RLIMIT_NOFILE, (1 << 20, 1 << 20))
     return "raised"
@@ -397,6 +497,30 @@ WAYS = {
     "the firmware": listing("/sys/firmware"),
     "type into a terminal": type_into_terminal,
     "raise its own limits": more_files,
+    "change the limits of a process": limits_of,
+    "change the processors of a process": processors_of,
+    "change the scheduler of a process": scheduler_of,
+    "leave a setuid program by chmod": made_for_owner(lambda path: changed(path, lambda one: os.chmod(one, 0o4755))),
+    "leave a setuid program by fchmod": made_for_owner(changed_open),
+    "leave a setuid program by openat": made_for_owner(opened_at),
+    "leave a setuid program by openat2": made_for_owner(opened_at_by_call),
+    "leave a setuid program by mknod": made_for_owner(lambda path: os.mknod(path, 0o104755)),
+    "fill memory where Dragoman's home is": filled("{home}"),
+    "fill memory where the homes are": filled("{home}/boxes"),
+    "fill memory in /dev": filled("/dev"),
+    "an abstract socket for datagrams": abstract_datagram,
+    "calls by their other numbers": other_numbering,
+    "never be ended for want of memory": never_for_want_of_memory,
+    "the kernel's memory": reading("/proc/kcore"),
+    "the kernel's messages": reading("/proc/kmsg"),
+    "list what runs on the machine": listing("/run"),
+    "list the machine's logs": listing("/var/log"),
+    "the number of the machine": reading("/etc/machine-id"),
+    "list the kernel's traces": listing("/sys/kernel/debug"),
+    "learn the size of a file": lambda facts: f"{os.stat(facts['secret']).st_size} bytes",
+    "change the mode of a file": lambda facts: os.chmod(facts["secret"], 0o600) or "changed",
+    "change the times of a file": lambda facts: os.utime(facts["secret"]) or "changed",
+    "watch a folder": watch_folder,
 }  # fmt: skip
 
 
@@ -425,6 +549,20 @@ def use(facts):
             pid = os.fork()
             if pid == 0:
                 time.sleep(600)
+            time.sleep(0.001)
+    elif what == "unnamed memory":
+        while True:
+            kept.append(os.memfd_create("x"))
+            os.write(kept[-1], bytes(8 << 20))
+            time.sleep(0.02)
+    elif what == "unnamed disk":
+        while True:
+            kept.append(tempfile.TemporaryFile(dir=os.environ["HOME"]))
+            kept[-1].write(bytes(4 << 20))
+            time.sleep(0.02)
+    elif what == "threads":
+        while True:
+            threading.Thread(target=time.sleep, args=[600], daemon=True).start()
             time.sleep(0.001)
     elif what == "disk":
         number = 0
@@ -465,9 +603,27 @@ def answer(message):
     return None
 
 
+def leave(seconds):
+    """A process of its own session, without variables, whose parent is gone: its number."""
+    told, tells = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        pid = os.fork()
+        if pid == 0:
+            os.closerange(0, 3)
+            os.execve("/bin/sleep", ["sleep", seconds], {})
+        os.write(tells, b"%d" % pid)
+        os._exit(0)
+    os.waitpid(child, 0)
+    return int(os.read(told, 20))
+
+
 def look(facts):
     """What the program sees of itself."""
     found = {"pid": os.getpid(), "home": os.environ.get("HOME"), "cwd": os.getcwd(), "env": dict(os.environ)}
+    if facts.get("leave"):
+        found["left"] = leave(facts["leave"])
     for path in facts.get("read", ()):
         try:
             found[path] = open(path).read()

@@ -35,9 +35,12 @@ async def cause_after(hub: Hub, what: str, limits: dict[str, float], sandbox: st
     ("what", "limits", "said"),
     [
         ("memory", {"memory": 64}, " MB of 64 MB (limits.memory)"),
+        ("unnamed memory", {"memory": 64}, " MB of 64 MB (limits.memory)"),
         ("processes", {"processes": 20}, " processes of 20 (limits.processes)"),
+        ("threads", {"processes": 4}, " threads, as many as 4 processes may have (limits.processes)"),
         ("cpu", {"cpu": 0.5}, " s of 0.5 s of processor time (limits.cpu)"),
         ("disk", {"disk": 40}, " MB of 40 MB (limits.disk)"),
+        ("unnamed disk", {"disk": 40}, " MB of 40 MB (limits.disk)"),
     ],
 )
 async def test_a_program_over_a_limit_is_ended_and_the_limit_is_its_cause(

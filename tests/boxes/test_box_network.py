@@ -163,3 +163,25 @@ async def test_what_goes_wrong_with_one_connection_leaves_the_box_its_way_out() 
         assert b"hello from /one" in await asked(plain)
         answering.cancel()
         await asyncio.wait([answering])
+
+
+async def test_one_box_takes_neither_all_descriptors_nor_the_memory_of_who_answers_it() -> None:
+    use = NetworkUse()
+    entrance = socket.create_server(("127.73.0.6", PROXY[1]), backlog=300)
+    async with BoxProxy(NetworkRule(("localhost:1",)), lambda decision: None, use) as way:
+        answering = asyncio.create_task(way.answer([entrance]))
+        idle = [await asyncio.open_connection(*entrance.getsockname()) for _ in range(150)]
+        await until(lambda: use.connections == 100)
+        for _, writer in idle:
+            writer.close()
+        await until(lambda: use.connections == 150)
+        for number in range(250):
+            reader, writer = await asyncio.open_connection(*entrance.getsockname())
+            name = f"{number}.example.com" if number else "x" * 5000
+            writer.write(f"CONNECT {name}:443 HTTP/1.1\r\n\r\n".encode())
+            answer = await reader.read()
+            assert (b"not in the connector's network" if number else b"names no HOST:PORT") in answer
+            writer.close()
+        assert len(use.refused) == 200
+        answering.cancel()
+        await asyncio.wait([answering])

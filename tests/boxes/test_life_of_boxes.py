@@ -107,6 +107,24 @@ async def test_a_server_that_dies_or_freezes_inside_is_as_one_without_a_box(tmp_
         assert journal(file) == ["late"]
 
 
+@pytest.mark.parametrize("mode", ["bubblewrap", "landlock"])
+async def test_what_lets_go_of_its_server_and_hides_whose_it_is_ends_with_it(
+    mode: str, tmp_path: Path
+) -> None:
+    needs(mode)
+    seconds = f"600.{os.getpid()}"
+
+    def is_there() -> bool:
+        return any(one.info["cmdline"] == ["sleep", seconds] for one in psutil.process_iter(["cmdline"]))
+
+    async with open_hub(tmp_path) as hub:
+        await added(hub, sandbox=mode)
+        assert (await called(hub, "look", leave=seconds))["left"]
+        await until(is_there)
+        await hub.connectors.disconnect("hostile")
+        await until(lambda: not is_there())
+
+
 async def test_a_frozen_box_is_closed_in_time(tmp_path: Path) -> None:
     needs("bubblewrap")
     async with open_hub(tmp_path) as hub:

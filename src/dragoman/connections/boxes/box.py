@@ -158,6 +158,8 @@ class Box:
             "env": {str(name): str(value) for name, value in inside.items()},
             "cwd": cwd,
             "filter": self._filter(),
+            # Sockets without a path belong to the network, and it is that of the machine.
+            "scope": self.has_network and self.rule is None,
         }
         if self.mode == "container":
             said = marshal.dumps(spec)
@@ -260,10 +262,10 @@ class Box:
         shown = (*self.read, *(mount.path for mount in self.mounts), str(self.home))
         for path in outermost((*shown, self.hidden)):
             if path == self.hidden:
-                words += ["--tmpfs", path]
+                words += ["--size", str(_MEGABYTE), "--tmpfs", path]
             else:
                 words += ["--bind" if path in writable else "--ro-bind", path, path]
-        return [*words, "--chdir", cwd, "--remount-ro", "/"]
+        return [*words, "--chdir", cwd, "--remount-ro", self.hidden, "--remount-ro", "/"]
 
 
 def _named(mark: str) -> str:

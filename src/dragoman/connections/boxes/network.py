@@ -33,6 +33,10 @@ _DIAL_LIMIT = 10.0
 _PIECE = 1024 * 1024
 _PAUSE = 0.1  # before the next connection is taken, where the machine has no descriptor for it
 _MOST_TOLD = 200
+# One box takes no more than this of what everybody has: our descriptors, and our memory.
+_MOST_AT_ONCE = 100
+_MOST_KNOWN = 4096
+_LONGEST_NAME = 253
 _ABSOLUTE = re.compile(rb"([A-Z]+) http://([^/ ]+)([^ ]*) (HTTP/1\.[01])\r\n", re.IGNORECASE)
 _CONNECT = re.compile(rb"CONNECT ([^ ]+) HTTP/1\.[01]\r\n", re.IGNORECASE)
 _OF_PROXIES = re.compile(rb"(?im)^(?:proxy-[a-z-]+|connection|keep-alive):[^\r\n]*\r\n")
@@ -117,10 +121,11 @@ class BoxProxy:
         self._rule = rule
         self._tell = tell
         self._told: set[tuple[str, bool]] = set()
-        self._known: dict[str, set[str]] = {"127.0.0.1": {"localhost"}}
+        self._known: dict[tuple[str, str], None] = {}
         self._given, self._channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         self._given.setblocking(False)
         self._use = use
+        self._room = asyncio.Semaphore(_MOST_AT_ONCE)
 
     @property
     def channel(self) -> int:
@@ -170,7 +175,11 @@ class BoxProxy:
             except OSError:
                 await asyncio.sleep(_PAUSE)
                 continue
-            group.create_task(self._kept(one, answer))
+            with ExitStack() as unanswered:
+                unanswered.enter_context(one)
+                await self._room.acquire()
+                unanswered.pop_all()
+            group.create_task(self._kept(one, answer)).add_done_callback(lambda _: self._room.release())
 
     async def _handed_over(self) -> list[socket.socket]:
         loop = asyncio.get_running_loop()
@@ -187,7 +196,7 @@ class BoxProxy:
 
     def _decide(self, host: str, port: int, why: str = "") -> None:
         place = f"{host}:{port}"
-        if why:
+        if why and (place in self._use.refused or len(self._use.refused) < _MOST_TOLD):
             self._use.refused[place] += 1
         told = (place, not why)
         if told not in self._told and len(self._told) < _MOST_TOLD:
@@ -231,6 +240,8 @@ class BoxProxy:
     async def _resolve(self, name: str) -> list[str]:
         """The addresses of a name that the box may know."""
         host = name.rstrip(".").lower()
+        if len(host) > _LONGEST_NAME:
+            return []
         if not self._rule.names(host):
             with suppress(Refusal):
                 self._decide(host, 0, "it is not in the connector's network")
@@ -244,8 +255,14 @@ class BoxProxy:
             one for one in dict.fromkeys(str(info[4][0]) for info in found) if self._rule.admits(one, host)
         ]
         for address in addresses:
-            self._known.setdefault(address, set()).add(host)
+            self._know(address, host)
         return addresses[:8]
+
+    def _know(self, address: str, host: str) -> None:
+        """Of who asks for names without end the oldest are forgotten."""
+        self._known.setdefault((address, host), None)
+        if len(self._known) > _MOST_KNOWN:
+            del self._known[next(iter(self._known))]
 
     # Answering
 
@@ -263,7 +280,8 @@ class BoxProxy:
     async def _answer_direct(self, ours: socket.socket) -> None:
         """A connection to an address: it means the name that we gave the address for, or itself."""
         address, port = ours.getsockname()[:2]
-        hosts = [*self._known.get(address, ()), address]
+        known = [host for one, host in self._known if one == address]
+        hosts = [*(["localhost"] if address == "127.0.0.1" else []), *known, address]
         host = next((one for one in hosts if self._rule.lists(one, port)), hosts[0])
         with await self._reached(host, port) as theirs:
             await self._joined(ours, theirs)
@@ -388,7 +406,8 @@ def _place(text: bytes, usual: int | None) -> tuple[str, int]:
     host, colon, port = text.decode("ascii", "replace").rpartition(":")
     if not colon and usual is not None:
         host, port = port, str(usual)
-    if not host or not port.isdigit() or len(port) > 5 or not 0 < int(port) < 65536 or "@" in host:
+    is_port = port.isdigit() and len(port) <= 5 and 0 < int(port) < 65536
+    if not host or len(host) > _LONGEST_NAME or not is_port or "@" in host:
         raise Refusal("that names no HOST:PORT")
     return host.strip("[]").rstrip(".").lower(), int(port)
 

@@ -82,7 +82,40 @@ _UNKNOWN: dict[str, tuple[int | None, int | None]] = {
     "io_uring_setup": (425, 425),
     "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
+    "openat2": (437, 437),  # its mode is where the filter cannot look
 }
+# Answered as done, and not done: all that a program starts stays in the group by which it is ended.
+_PRETENDED: dict[str, tuple[int | None, int | None]] = {
+    "setsid": (112, 157),
+    "setpgid": (109, 154),
+}
+# What is done to a process of the same user, by the argument that names it; 0 is who asks.
+_OF_OTHERS: dict[str, tuple[int, tuple[int | None, int | None]]] = {
+    "prlimit64": (0, (302, 261)),
+    "setpriority": (1, (141, 140)),
+    "ioprio_set": (1, (251, 30)),
+    "sched_setaffinity": (0, (203, 122)),
+    "sched_setscheduler": (0, (144, 119)),
+    "sched_setparam": (0, (142, 118)),
+    "sched_setattr": (0, (314, 274)),
+    "migrate_pages": (0, (256, 238)),
+    "move_pages": (0, (279, 239)),
+}
+# What may leave a program that runs as its owner for whoever starts it, by the argument that is its mode.
+_WITH_MODE: dict[str, tuple[int, tuple[int | None, int | None]]] = {
+    "chmod": (1, (90, None)),
+    "fchmod": (1, (91, 52)),
+    "fchmodat": (2, (268, 53)),
+    "fchmodat2": (2, (452, 452)),
+    "creat": (1, (85, None)),
+    "mknod": (1, (133, None)),
+    "mknodat": (2, (259, 33)),
+}
+_OPENING: dict[str, tuple[int, tuple[int | None, int | None]]] = {
+    "open": (2, (2, None)),
+    "openat": (3, (257, 56)),
+}
+_RUNS_AS_OWNER, _MAKES = 0o4000, 0o100
 _CLONE, _IOCTL, _SOCKET = (56, 220), (16, 29), (41, 198)
 
 _LOAD, _EQUAL, _SET, _RETURN = 0x20, 0x15, 0x45, 0x06
@@ -114,6 +147,23 @@ def system_call_filter(*, shared: bool = True, internet: bool = True) -> bytes:
     for numbers in _UNKNOWN.values():
         if (number := numbers[column]) is not None:
             program += [(_EQUAL, 0, 1, number), _refuse(errno.ENOSYS)]
+    if not shared:
+        for numbers in _PRETENDED.values():
+            if (number := numbers[column]) is not None:
+                program += [(_EQUAL, 0, 1, number), _refuse(0)]
+    for at, numbers in () if shared else _OF_OTHERS.values():
+        if (number := numbers[column]) is not None:
+            program += _when(number, [(_LOAD, 0, 0, _argument(at)), (_EQUAL, 1, 0, 0), _refuse(errno.EPERM)])
+    for at, numbers in _WITH_MODE.values():
+        if (number := numbers[column]) is not None:
+            program += _when(
+                number, [(_LOAD, 0, 0, _argument(at)), (_SET, 0, 1, _RUNS_AS_OWNER), _refuse(errno.EPERM)]
+            )
+    for at, numbers in _OPENING.values():
+        if (number := numbers[column]) is not None:
+            makes = [(_LOAD, 0, 0, _argument(at - 1)), (_SET, 0, 3, _MAKES)]
+            owner = [(_LOAD, 0, 0, _argument(at)), (_SET, 0, 1, _RUNS_AS_OWNER), _refuse(errno.EPERM)]
+            program += _when(number, [*makes, *owner])
     program += [
         (_EQUAL, 0, 4, _CLONE[column]),
         (_LOAD, 0, 0, _FIRST),
@@ -131,6 +181,16 @@ def system_call_filter(*, shared: bool = True, internet: bool = True) -> bytes:
     program += [(_EQUAL, 0, len(socket) + 1, _SOCKET[column]), *socket, _refuse(errno.EAFNOSUPPORT)]
     program.append((_RETURN, 0, 0, _ALLOW))
     return b"".join(struct.pack("HBBI", *line) for line in program)
+
+
+def _when(number: int, lines: list[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
+    """These lines for one call, which is allowed behind them."""
+    return [(_EQUAL, 0, len(lines) + 1, number), *lines, (_RETURN, 0, 0, _ALLOW)]
+
+
+def _argument(at: int) -> int:
+    """Where the lower half of one lies in what the filter is shown."""
+    return _FIRST + 8 * at
 
 
 def _refuse(number: int) -> tuple[int, int, int, int]:

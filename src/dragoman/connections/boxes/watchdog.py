@@ -1,7 +1,8 @@
 """Holds boxed programs to what they may use together: memory, processor time, processes, disk of their home.
 
 One look at the process table serves all boxes; after it only their processes are looked at, and what has
-started since. What is over a limit is killed whole, and its cause is said.
+started since. Files that were removed while they are open count as well. What is over a limit is killed
+whole, and its cause is said.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from stat import S_ISREG
 from threading import Thread
 from typing import Protocol
 
@@ -28,6 +30,8 @@ _CLOSE = 0.5  # of a limit: from here on a second may be too long
 _NEW_ON_DISK = 32 * _MEGABYTE
 _MANY_NEW = 1000  # so many that the whole table is read as quickly
 _GONE = (FileNotFoundError, ProcessLookupError, PermissionError)  # or somebody else's
+_NEW_IN_MEMORY = 32 * _MEGABYTE
+_THREADS_EACH = 32  # of as many processes as it may have
 _REST_OF_DISK = 10  # looking through a home takes at most a tenth of the time
 
 
@@ -64,6 +68,8 @@ class _Watched:
     family: list[int] = field(default_factory=list[int])  # its processes, where they are known
     free: int = 0
     looks_again: float = 0.0
+    shared: int = 0  # of the machine, when its open files were looked at
+    held: int = 0  # memory in open files without a name
     used: float = 0.0  # of the limit that is nearest
 
 
@@ -72,6 +78,17 @@ class _Row:
     parent: int
     resident: int
     seconds: float
+    group: int = 0
+    threads: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    """What all of its processes have together; `newest` is the number given last to one, or to a thread."""
+
+    newest: int
+    threads: int
+    shared: int
 
 
 class BoxWatchdog:
@@ -79,6 +96,7 @@ class BoxWatchdog:
         self._by_pid: dict[int, _Watched] = {}
         self._some = asyncio.Event()
         self._newest: int | None = None
+        self._machine = _Machine(0, 0, 0)
 
     @contextmanager
     def watching(
@@ -124,19 +142,22 @@ class BoxWatchdog:
         found: list[tuple[_Watched, LimitEnd]] = []
         for one in watched:
             one.family = [pid for pid in one.family if pid in rows]
-            if why := _over(one, one.family, [rows[pid] for pid in one.family]):
+            if why := _over(one, one.family, [rows[pid] for pid in one.family], self._machine.shared):
                 found.append((one, why))
         return found
 
     def _look(self, watched: Sequence[_Watched]) -> dict[int, _Row]:
         """At all processes of theirs; who they are is known after the first look."""
-        last, self._newest = self._newest, _newest()  # before the look: who starts during it comes next
-        has_time = any(one.limits.cpu is not None for one in watched)
+        self._machine = _machine()  # before the look: who starts during it comes next
+        last, self._newest = self._newest, self._machine.newest
+        is_whole = any(
+            one.limits.cpu is not None or self._machine.threads > _most_threads(one.limits) for one in watched
+        )
         if not all(one.family for one in watched) or not _tells_of_starts():
             last = None
         if last is not None and 0 <= self._newest - last < _MANY_NEW:
             _join_families(watched, _rows(range(last + 1, self._newest + 1), _row_of_process))
-            return _rows((pid for one in watched for pid in one.family), _row if has_time else _size)
+            return _rows((pid for one in watched for pid in one.family), _row if is_whole else _size)
         rows = _rows((int(one.name) for one in os.scandir("/proc") if one.name.isdigit()), _row)
         _find_families(watched, rows)
         return rows
@@ -150,41 +171,91 @@ def _find_families(watched: Sequence[_Watched], rows: Mapping[int, _Row]) -> Non
         if one.first is None and one.find_first is not None:
             one.first = one.find_first()
         one.family = [] if one.first is None else _family(one.first, below)
+        if one.find_first is None:  # what was left by its parent is still in the group
+            members = {pid for pid, row in rows.items() if row.group == one.first}
+            one.family += sorted(members.difference(one.family))
 
 
 def _join_families(watched: Sequence[_Watched], new: Mapping[int, _Row]) -> None:
     """Numbers grow, so that a parent comes before its children; where they begin anew all is looked at."""
     if new:
         family_of = {pid: one.family for one in watched for pid in one.family}
+        group_of = {one.first: one.family for one in watched if one.find_first is None}
         for pid, row in new.items():
-            if (family := family_of.get(row.parent)) is not None:
+            if (family := family_of.get(row.parent, group_of.get(row.group))) is not None:
                 family.append(pid)
                 family_of[pid] = family
 
 
-def _over(one: _Watched, pids: list[int], rows: list[_Row]) -> LimitEnd | None:
+def _over(one: _Watched, pids: list[int], rows: list[_Row], shared: int) -> LimitEnd | None:
     limits = one.limits
-    memory = sum(row.resident for row in rows)
-    one.used = max(memory / (limits.memory * _MEGABYTE), len(rows) / (limits.processes + one.waits))
+    most = limits.memory * _MEGABYTE
+    _look_at_held(one, pids, shared)
+    memory = sum(row.resident for row in rows) + one.held
+    one.used = max(memory / most, len(rows) / (limits.processes + one.waits))
     # Pages that several of them share were counted for each: only who is over by that is looked at closely.
-    if one.used > 1 and memory > limits.memory * _MEGABYTE:
-        memory = sum(map(_proportional, pids))
-        if memory > limits.memory * _MEGABYTE:
+    if memory > most:
+        memory = _memory(one, zip(pids, rows, strict=True))
+        if memory > most:
             return _ended("memory", f"used {memory // _MEGABYTE} MB of {limits.memory} MB")
     if (count := len(rows) - one.waits) > limits.processes:
         return _ended("processes", f"had {count} processes of {limits.processes}")
+    if (count := sum(row.threads for row in rows)) > _most_threads(limits):
+        return _ended("processes", f"had {count} threads, as many as {limits.processes} processes may have")
     if limits.cpu is not None and (seconds := sum(row.seconds for row in rows)) > limits.cpu:
         return _ended("cpu", f"used {seconds:.1f} s of {limits.cpu:g} s of processor time")
     if limits.cpu is not None:
         one.used = max(one.used, sum(row.seconds for row in rows) / limits.cpu)
-    return _over_disk(one)
+    return _over_disk(one, pids)
+
+
+def _most_threads(limits: BoxLimits) -> int:
+    return limits.processes * _THREADS_EACH
+
+
+def _look_at_held(one: _Watched, pids: Iterable[int], shared: int) -> None:
+    """Looks at their open files only when the machine has more memory in files, by whomever."""
+    if one.held or shared - one.shared > min(_NEW_IN_MEMORY, one.limits.memory * _MEGABYTE // 8):
+        one.held = sum(_unnamed(pids, lambda device: device != _device(one.home)))
+        one.shared = shared
+    one.shared = min(one.shared, shared)
+
+
+def _memory(one: _Watched, processes: Iterable[tuple[int, _Row]]) -> int:
+    """Each page once; what lies in files without a name may be mapped, too."""
+    alone, shared = 0, 0
+    for pid, row in processes:
+        parts = _proportional(pid)
+        alone += row.resident if parts is None else parts[0] - parts[1]
+        shared += 0 if parts is None else parts[1]
+    return alone + max(shared, one.held)
+
+
+def _unnamed(pids: Iterable[int], counts: Callable[[int], bool]) -> Iterable[int]:
+    """Bytes of each file that they hold open and that was removed, on the devices that count."""
+    seen: set[tuple[int, int]] = set()
+    for pid in pids:
+        with suppress(OSError):
+            for entry in os.scandir(f"/proc/{pid}/fd"):
+                with suppress(OSError):
+                    state = entry.stat()
+                    file = (state.st_dev, state.st_ino)
+                    if not state.st_nlink and S_ISREG(state.st_mode) and file not in seen and counts(file[0]):
+                        seen.add(file)
+                        yield state.st_blocks * 512
+
+
+def _device(path: Path) -> int:
+    with suppress(OSError):
+        return path.stat().st_dev
+    return 0
 
 
 def _ended(limit: str, why: str) -> LimitEnd:
     return LimitEnd(f"killed: {why} (limits.{limit})", f"--limit {limit}=")
 
 
-def _over_disk(one: _Watched) -> LimitEnd | None:
+def _over_disk(one: _Watched, pids: Iterable[int]) -> LimitEnd | None:
     """Looks through the home only when the disk has become fuller, by whomever."""
     now = time.monotonic()
     try:
@@ -195,7 +266,7 @@ def _over_disk(one: _Watched) -> LimitEnd | None:
     most = one.limits.disk * _MEGABYTE
     if now < one.looks_again or (one.free and one.free - free < min(_NEW_ON_DISK, most // 8)):
         return None
-    used = disk_used(one.home.parent)
+    used = disk_used(one.home.parent) + sum(_unnamed(pids, lambda device: device == _device(one.home)))
     one.free = free
     one.looks_again = now + _REST_OF_DISK * (time.monotonic() - now)
     if used <= most:
@@ -210,19 +281,24 @@ def _family(pid: int, below: dict[int, list[int]]) -> list[int]:
     return found
 
 
-def _newest() -> int:
-    """The number given last to any process or thread here: who has started since has a higher one."""
-    return int(_read("/proc/loadavg").split()[-1])
+def _machine() -> _Machine:
+    words = _read("/proc/loadavg").split()
+    memory = _read("/proc/meminfo", 4096)
+    at = memory.find(b"\nShmem:")
+    shared = int(memory[at + 7 :].split(None, 1)[0]) * 1024 if at >= 0 else 0
+    return _Machine(int(words[-1]), int(words[-2].rpartition(b"/")[2]), shared)
 
 
 @cache
 def _tells_of_starts() -> bool:
-    """Whether that is so here: a `/proc/loadavg` that a container makes itself says so late, or never."""
-    before = _newest()
-    thread = Thread(target=_newest)
+    """Whether numbers grow as they are given here: a `/proc/loadavg` that a container makes itself says so
+    late, or never.
+    """
+    before = _machine().newest
+    thread = Thread(target=_machine)
     thread.start()
     thread.join()
-    return _newest() != before
+    return _machine().newest != before
 
 
 def _rows(pids: Iterable[int], row: Callable[[int], _Row]) -> dict[int, _Row]:
@@ -236,7 +312,8 @@ def _rows(pids: Iterable[int], row: Callable[[int], _Row]) -> dict[int, _Row]:
 def _row(pid: int) -> _Row:
     words = _facts(pid)
     # Its own time, and that of children it has waited for.
-    return _Row(int(words[1]), int(words[21]) * _PAGE, sum(map(int, words[11:15])) / _TICKS)
+    seconds = sum(map(int, words[11:15])) / _TICKS
+    return _Row(int(words[1]), int(words[21]) * _PAGE, seconds, int(words[2]), int(words[17]))
 
 
 def _row_of_process(pid: int) -> _Row:
@@ -244,7 +321,7 @@ def _row_of_process(pid: int) -> _Row:
     words = _facts(pid)
     if words[35] == b"-1":
         raise ValueError("a thread")
-    return _Row(int(words[1]), 0, 0.0)
+    return _Row(int(words[1]), 0, 0.0, int(words[2]))
 
 
 def _facts(pid: int) -> list[bytes]:
@@ -257,17 +334,20 @@ def _size(pid: int) -> _Row:
     return _Row(0, int(_read(f"/proc/{pid}/statm").split(b" ", 2)[1]) * _PAGE, 0.0)
 
 
-def _read(path: str) -> bytes:
+def _read(path: str, most: int = 1024) -> bytes:
     file = os.open(path, os.O_RDONLY)
     try:
-        return os.read(file, 1024)
+        return os.read(file, most)
     finally:
         os.close(file)
 
 
-def _proportional(pid: int) -> int:
+def _proportional(pid: int) -> tuple[int, int] | None:
+    """Its part of all pages, and of those that are in files of memory; None where it lets nobody look."""
+    parts: dict[str, int] = {}
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) * 1024
-    return 0
+            name, _, rest = line.partition(":")
+            if name in ("Pss", "Pss_Shmem"):
+                parts[name] = int(rest.split()[0]) * 1024
+    return (parts["Pss"], parts.get("Pss_Shmem", 0)) if "Pss" in parts else None
