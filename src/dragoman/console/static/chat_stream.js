@@ -1,7 +1,7 @@
 // The events of a thread, in order, each once: a stream that breaks is taken up after the last one heard.
 
 const SILENT = 25_000; // the server says something every ten seconds
-const HIDDEN = 5_000; // a tab that nobody sees gives its connection back: browsers have six
+const HIDDEN = 1_000; // a tab that nobody sees gives its connection back: browsers have six
 const LONGEST_WAIT = 8_000;
 
 export const follow = (address, position, handle, showState) => {
