@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
+Moment = tuple[int, float]
 _MOST = 10_000
 
 
@@ -54,6 +55,18 @@ class Remembered(Generic[Key, Value]):
             return known[1]
         return await self._readings.share(key, lambda: self._read_anew(key))
 
+    def moment(self) -> "Moment":
+        """Taken before something is written, for `keep`."""
+        return (self._changes, monotonic())
+
+    def keep(self, key: Key, value: Value, since: "Moment") -> None:
+        """What was written is known, as if it had been read at that moment."""
+        changes, then = since
+        if changes == self._changes:  # else it may be older than what was forgotten meanwhile
+            if len(self._known) >= _MOST:
+                self._known.clear()
+            self._known[key] = (then, value)
+
     def forget(self, key: Key) -> None:
         """It changed: the next question asks the store."""
         self._change()
@@ -68,10 +81,7 @@ class Remembered(Generic[Key, Value]):
         self._readings.forget()
 
     async def _read_anew(self, key: Key) -> Value:
-        changes, now = self._changes, monotonic()
+        moment = self.moment()
         value = await self._read(key)
-        if changes == self._changes:  # else it may be older than what was forgotten meanwhile
-            if len(self._known) >= _MOST:
-                self._known.clear()
-            self._known[key] = (now, value)
+        self.keep(key, value, moment)
         return value

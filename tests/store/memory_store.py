@@ -106,6 +106,16 @@ class Tables:
             self.threads[place] = replace(self.threads[place], updated_at=message.created_at)
         return said[-1]
 
+    def head(self, workspace: str) -> tuple[int, str]:
+        trail = self.audit.get(workspace)
+        return (trail[-1].number, trail[-1].hash) if trail else self.anchors.get(workspace, (0, ""))
+
+    def append_audit(self, entry: AuditEntry) -> None:
+        number, previous = self.head(entry.workspace)
+        numbered = replace(entry, number=number + 1, previous=previous)
+        trail = self.audit.setdefault(entry.workspace, [])
+        trail.append(replace(numbered, hash=link(numbered)))
+
     def remove_families(self, is_theirs: Callable[[Run], bool]) -> int:
         roots = {key for key, run in self.runs.items() if run.is_root and is_theirs(run)}
         for key in [key for key, run in self.runs.items() if (run.workspace, run.root) in roots]:
@@ -569,8 +579,19 @@ class MemoryRuns(Aggregate):
         roots = {(one.run.workspace, one.run.root) for one in new if not one.run.is_root}
         if not roots <= runs.keys():
             raise NotFound("the run that this one belongs to is gone")
+        places = [
+            (one.begun.thread.workspace, one.begun.thread.user, one.begun.thread.id)
+            for one in new
+            if one.begun is not None
+        ]
+        if any(place in self._tables.threads for place in places):
+            raise Conflict("this already exists")
         accepted: list[AcceptedRun] = []
         for one in new:
+            if one.begun is not None:
+                thread = one.begun.thread
+                put(self._tables.threads, (thread.workspace, thread.user, thread.id), thread)
+                self._tables.append_audit(one.begun.entry)
             message = None if one.message is None else self._tables.add_message(one.message)
             run = one.run if message is None else replace(one.run, message=message.number)
             is_placed = not run.thread or bool(run.message)
@@ -1166,10 +1187,7 @@ def _count(meter: UsageMeter) -> tuple[str, str, str, int]:
 class MemoryAudit(Aggregate):
     async def append(self, entries: Sequence[AuditEntry]) -> None:
         for entry in entries:
-            number, previous = await self.head(entry.workspace)
-            numbered = replace(entry, number=number + 1, previous=previous)
-            trail = self._tables.audit.setdefault(entry.workspace, [])
-            trail.append(replace(numbered, hash=link(numbered)))
+            self._tables.append_audit(entry)
 
     async def read(
         self,
@@ -1215,8 +1233,7 @@ class MemoryAudit(Aggregate):
         return self._tables.anchors.get(workspace, (0, ""))
 
     async def head(self, workspace: str) -> tuple[int, str]:
-        trail = self._tables.audit.get(workspace)
-        return (trail[-1].number, trail[-1].hash) if trail else await self.anchor(workspace)
+        return self._tables.head(workspace)
 
 
 class MemoryAgents(Aggregate):

@@ -7,9 +7,11 @@ from run_values import LATER, a_child, a_message, a_run, a_step, accept, an_even
 from store_values import NOON
 
 from dragoman.errors import Conflict, NotFound
+from dragoman.people import Thread
 from dragoman.run import RunError, RunLimits, RunUsage
 from dragoman.store import Store
-from dragoman.store.records import JournalBatch, NewRun
+from dragoman.store.audit_chain import verify
+from dragoman.store.records import AuditEntry, BegunThread, JournalBatch, NewRun
 
 pytestmark = pytest.mark.anyio
 
@@ -258,3 +260,46 @@ async def test_of_many_runs_all_are_written_or_none(store: Store) -> None:
         await store.runs.accept([NewRun(a_run("run_1"), a_message()), NewRun(a_run("run_2"))])
     assert await store.runs.find("local", "run_1") is None
     assert await store.threads.messages("local", "owner", "t1") == []
+
+
+async def test_a_thread_that_a_run_begins_is_written_as_by_itself_or_with_nothing_of_it(store: Store) -> None:
+    def entry(thread: str) -> AuditEntry:
+        return AuditEntry(
+            time=NOON,
+            workspace="local",
+            user="owner",
+            agent=None,
+            way="direct",
+            action="thread.created",
+            subject=thread,
+            outcome="ok",
+            details={"connectors": None},
+        )
+
+    by_itself, begun = (Thread(id=name, workspace="local", user="owner", title="t") for name in ("t1", "t2"))
+    await store.threads.put(by_itself)
+    await store.audit.append([entry("t1")])
+    await accept(store, a_run("run_1", thread="t1"), a_message(run="run_1", thread="t1"))
+    message = a_message(run="run_2", thread="t2")
+    new = NewRun(a_run("run_2", thread="t2"), message, (), "w", LATER, BegunThread(begun, entry("t2")))
+    (accepted,) = await store.runs.accept([new])
+    assert (accepted.run.message, accepted.run.worker) == (1, "w")
+
+    first, second = [await store.threads.find("local", "owner", name) for name in ("t1", "t2")]
+    assert first is not None
+    assert second is not None
+    assert replace(second, id="t1", created_at=first.created_at) == first
+    trail = await store.audit.read("local")
+    assert [(one.number, one.subject, one.details) for one in trail] == [
+        (1, "t1", {"connectors": None}),
+        (2, "t2", {"connectors": None}),
+    ]
+    assert verify(trail, await store.audit.anchor("local")).is_whole
+
+    again = NewRun(a_run("run_3"), None, (), None, None, BegunThread(begun, entry("t2")))
+    other = Thread(id="t3", workspace="local", user="owner", title="t")
+    with pytest.raises(Conflict):
+        await store.runs.accept([NewRun(a_run("run_4"), begun=BegunThread(other, entry("t3"))), again])
+    assert await store.threads.find("local", "owner", "t3") is None
+    assert await store.runs.find("local", "run_4") is None
+    assert len(await store.audit.read("local")) == 2

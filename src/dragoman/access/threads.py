@@ -13,7 +13,7 @@ from dragoman.connector import Connector
 from dragoman.errors import Denied
 from dragoman.identity.directory import Directory, Person
 from dragoman.people import Thread
-from dragoman.remembered import Remembered
+from dragoman.remembered import Moment, Remembered
 from dragoman.scope import BUNDLE, Caller
 from dragoman.store.protocols import ThreadStore
 from dragoman.tool import Tool
@@ -96,6 +96,14 @@ class ActiveConnectors:
     def seen_by_user(self, caller: Caller, person: Person) -> set[str]:
         """Slugs of all that the user sees, whichever of their keys asks."""
         return {connector.slug for connector in self._visible(_as_user(caller, person))}
+
+    def moment(self) -> Moment:
+        """Taken before a thread is begun."""
+        return self._kept.moment()
+
+    def begun(self, thread: Thread, since: Moment) -> None:
+        """A thread that was written for the first time: the next question asks nobody."""
+        self._kept.keep((thread.workspace, thread.user, thread.id), thread, since)
 
     def changed(self, key: Key) -> None:
         """A thread was written or removed: the next question asks the store."""

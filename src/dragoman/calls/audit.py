@@ -45,21 +45,7 @@ class Auditor(BatchFlusher[_Noted]):
         details: Mapping[str, Any] | None = None,
     ) -> None:
         """Writes what was done before it returns: `connector.added`, `user.removed`, `approval.answered`."""
-        await self._rows.append(
-            [
-                AuditEntry(
-                    time=datetime.now(UTC),
-                    workspace=caller.workspace,
-                    user=caller.user,
-                    agent=caller.agent,
-                    way=caller.way,
-                    action=action,
-                    subject=subject,
-                    outcome=outcome,
-                    details=details or {},
-                )
-            ]
-        )
+        await self._rows.append([entry_of(caller, action, subject, outcome, details)])
 
     async def write(self, items: Sequence[_Noted]) -> None:
         await self._rows.append([_entry(*noted) for noted in items])
@@ -95,6 +81,27 @@ async def open_auditor(rows: AuditStore, supervisor: Supervisor) -> AsyncGenerat
     auditor = Auditor(rows)
     async with auditor.flushing(supervisor):
         yield auditor
+
+
+def entry_of(
+    caller: Caller,
+    action: str,
+    subject: str,
+    outcome: str = "ok",
+    details: Mapping[str, Any] | None = None,
+) -> AuditEntry:
+    """What was done just now, for who writes it together with what it is about."""
+    return AuditEntry(
+        time=datetime.now(UTC),
+        workspace=caller.workspace,
+        user=caller.user,
+        agent=caller.agent,
+        way=caller.way,
+        action=action,
+        subject=subject,
+        outcome=outcome,
+        details=details or {},
+    )
 
 
 def _hash(arguments: Mapping[str, Any]) -> str | None:

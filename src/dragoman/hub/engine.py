@@ -35,7 +35,7 @@ from dragoman.runs.questions import RunQuestions
 from dragoman.runs.run_endings import queued
 from dragoman.runs.streams import RunStreams
 from dragoman.runs.workers import Worker
-from dragoman.store.records import AcceptedRun, NewRun
+from dragoman.store.records import AcceptedRun, BegunThread, NewRun
 from dragoman.telemetry.logs import get_logger
 from dragoman.telemetry.spans import trace_context
 
@@ -118,23 +118,26 @@ class RunEngine:
         """While a message is accepted: runs that are about to start wait until it is."""
         return nullcontext() if self.dispatch is None else self.dispatch.holding_starts()
 
-    async def accept(self, run: Run, message: Message | None) -> AcceptedRun:
-        """Once this returns the run is on disk and will be executed, whatever happens."""
+    async def accept(
+        self, run: Run, message: Message | None, begun: BegunThread | None = None
+    ) -> AcceptedRun:
+        """Once this returns the run is on disk and will be executed, whatever happens; with it are its
+        message, which is for the caller to tell, and the thread that was `begun` for it.
+        """
         self._supervisor.check()
         extras.require("agents")
         if carried := trace_context():
             run = replace(run, options={**run.options, TRACE: carried})
         if self.dispatch is not None:
-            accepted = await self.dispatch.accept(run, message)
+            accepted = await self.dispatch.accept(run, message, begun)
         else:
-            (accepted,) = await self._runtime.store.runs.accept([NewRun(run, message, [queued(run)])])
+            new = NewRun(run, message, [queued(run)], begun=begun)
+            (accepted,) = await self._runtime.store.runs.accept([new])
             self._runtime.cluster.work.put([(accepted.run.workspace, accepted.run.id)])
             self.streams.ring_thread(accepted.run)
             if self._executes:
                 # What executes takes seconds to load; it finds the run by itself.
                 self._tasks.start(self._opened(), "open what executes runs")
-        if accepted.message is not None:
-            self.tell_message(accepted.message)
         return accepted
 
     async def finished(self, run: Run) -> Run:

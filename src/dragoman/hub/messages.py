@@ -121,8 +121,11 @@ class Messages(BoundService):
             return answered
         target, facts = await self._target(routing, last, agent)
         kept = await keep_attachments(attachments, caller, self._runtime.store.calls)
-        if thread is None:  # not before all else is right: nobody wants an empty thread
-            thread = (await Threads(self._runtime, caller).create(title=_title(text))).thread.id
+        threads = Threads(self._runtime, caller)
+        begun = None
+        if thread is None:
+            begun = threads.begun(_title(text))
+            thread = begun.thread.id
         run_id = new_run_id()
         # Whoever stands between the person and us may say other words than theirs; so does a file.
         heard: dict[str, Any] = {} if is_person(caller) and not attachments else {HEARD_OTHERS: True}
@@ -142,7 +145,13 @@ class Messages(BoundService):
             grants=caller.grants,
         )
         message = replace(_written(text, thread, caller), run=run_id, details=heard)
-        return await self._runtime.engine.accept(run, message)
+        moment = self._runtime.active.moment()
+        accepted = await self._runtime.engine.accept(run, message, begun)
+        if begun is not None:
+            threads.tell_begun(begun.thread, moment)
+        if accepted.message is not None:
+            self._runtime.engine.tell_message(accepted.message)
+        return accepted
 
     async def ask(self, text: str, **facts: Any) -> Run:
         """Posts and waits for the end: the finished run with its answer."""

@@ -14,6 +14,7 @@ from secrets import token_hex
 from typing import Any, cast
 
 from dragoman.access.threads import LONGEST, is_storable
+from dragoman.calls.audit import entry_of
 from dragoman.connector import Connector
 from dragoman.errors import Conflict, InvalidArguments, LimitReached, NotFound, Outdated
 from dragoman.events import Event
@@ -23,8 +24,10 @@ from dragoman.hub.connectors import Connectors
 from dragoman.hub.thread_tools import ThreadTools, ThreadToolsQuery, tools_of
 from dragoman.identity.directory import Person
 from dragoman.people import Thread, ThreadPosition, ThreadSort
+from dragoman.remembered import Moment
 from dragoman.run import COPIED
 from dragoman.scope import BUNDLE
+from dragoman.store.records import BegunThread
 from dragoman.tool import Tool
 
 _Key = tuple[str, str, str]
@@ -105,20 +108,23 @@ class Threads(BoundService):
 
         `id` is for who has names for their conversations already; else it is random.
         """
-        caller = self._caller
         chosen = None if connectors is None else await self._checked(connectors)
-        thread = Thread(
-            id=f"thr_{token_hex(8)}" if id is None else _checked_id(id),
-            workspace=caller.workspace,
-            user=caller.user,
-            title=_checked_title(title),
-            connectors=chosen,
-        )
+        thread = self._new(title, id, chosen)
         async with self._runtime.locks.of("thread", *_key(thread)):
             if id is not None and await self._find(id) is not None:
                 raise Conflict(f"there is a thread {id!r} already", hint=f"dragoman threads show {id}")
             await self._write(thread, "created")
         return await self._view(thread)
+
+    def begun(self, title: str) -> BegunThread:
+        """A new thread with the default set, for who writes it with the first message and then says so."""
+        thread = self._new(title)
+        return BegunThread(thread, entry_of(self._caller, *_said_of(thread, "created")))
+
+    def tell_begun(self, thread: Thread, since: Moment) -> None:
+        """It was written after this moment."""
+        self._runtime.active.begun(thread, since)
+        self._publish(thread, "created")
 
     async def get(self, thread: str) -> ThreadView:
         """One thread with the connectors that are active in it. Raises `NotFound`."""
@@ -311,13 +317,23 @@ class Threads(BoundService):
         await self._tell(thread, what)
 
     async def _tell(self, thread: Thread, what: str) -> None:
-        connectors = None if thread.connectors is None else [*thread.connectors]
-        facts = {"thread": thread.id, "what": what, "connectors": connectors}
+        self._publish(thread, what)
+        await self._runtime.auditor.done(self._caller, *_said_of(thread, what))
+
+    def _publish(self, thread: Thread, what: str) -> None:
+        facts = {"thread": thread.id, "what": what, **_connectors_of(thread)}
         self._runtime.events.publish(
             Event(kind="thread.changed", workspace=thread.workspace, user=thread.user, data=facts)
         )
-        await self._runtime.auditor.done(
-            self._caller, f"thread.{what}", thread.id, details={"connectors": connectors}
+
+    def _new(self, title: str, id: str | None = None, connectors: tuple[str, ...] | None = None) -> Thread:
+        caller = self._caller
+        return Thread(
+            id=f"thr_{token_hex(8)}" if id is None else _checked_id(id),
+            workspace=caller.workspace,
+            user=caller.user,
+            title=_checked_title(title),
+            connectors=connectors,
         )
 
     async def _find(self, thread: str) -> Thread | None:
@@ -392,6 +408,15 @@ def _words_of(tool: Tool) -> str:
     name = re.sub(r"[_\-.]+", " ", tool.original_name).strip()
     words = " ".join((tool.definition.title or name).split())[:80]
     return words[:1].upper() + words[1:]
+
+
+def _connectors_of(thread: Thread) -> dict[str, Any]:
+    return {"connectors": None if thread.connectors is None else [*thread.connectors]}
+
+
+def _said_of(thread: Thread, what: str) -> tuple[str, str, str, dict[str, Any]]:
+    """For the audit trail: action, subject, outcome and details."""
+    return f"thread.{what}", thread.id, "ok", _connectors_of(thread)
 
 
 def _key(thread: Thread) -> _Key:

@@ -21,7 +21,7 @@ from dragoman.runs.run_endings import queued
 from dragoman.runs.run_family import RunFamily
 from dragoman.runs.workers import Worker, dead_among
 from dragoman.store.protocols import RunStore
-from dragoman.store.records import AcceptedRun, NewRun
+from dragoman.store.records import AcceptedRun, BegunThread, NewRun
 from dragoman.telemetry.logs import get_logger
 
 _ACCEPTED_AT_ONCE = (
@@ -123,9 +123,11 @@ class RunDispatcher:
         self._may_start.set()
         parts.journal.lost = self._lose
 
-    async def accept(self, run: Run, message: Message | None) -> AcceptedRun:
+    async def accept(
+        self, run: Run, message: Message | None, begun: BegunThread | None = None
+    ) -> AcceptedRun:
         """Writes it down, and begins it if it is its turn and there is room."""
-        new = NewRun(run, message, [queued(run)])
+        new = NewRun(run, message, [queued(run)], begun=begun)
         if self._room() > 0:
             new = replace(new, worker=self.worker, until=self._clock.now() + LEASE)
         asked_at = self._now()

@@ -39,17 +39,8 @@ class SqlAudit(SqlAggregate):
         self._put_heads = PreparedStatement(database.upsert(_heads))
 
     async def append(self, entries: Sequence[AuditEntry]) -> None:
-        by_workspace: defaultdict[str, list[AuditEntry]] = defaultdict(list)
-        for entry in entries:
-            by_workspace[entry.workspace].append(entry)
-        if not by_workspace:
-            return
-
-        def appended(connection: Connection) -> None:
-            for workspace in sorted(by_workspace):  # always in this order, so that no two wait for each other
-                self.append_in(connection, workspace, by_workspace[workspace])
-
-        await self._database.transact(appended)
+        if entries:
+            await self._database.transact(lambda connection: self.append_all(connection, entries))
 
     async def read(
         self,
@@ -116,6 +107,14 @@ class SqlAudit(SqlAggregate):
         query = select(_heads.c.number, _heads.c.hash).where(_heads.c.workspace == workspace)
         row = await self._database.row(query)
         return (row["number"], row["hash"]) if row else (0, "")
+
+    def append_all(self, connection: Connection, entries: Sequence[AuditEntry]) -> None:
+        """In a transaction of somebody else, as the last of it: until its end nobody else adds to a trail."""
+        by_workspace: defaultdict[str, list[AuditEntry]] = defaultdict(list)
+        for entry in entries:
+            by_workspace[entry.workspace].append(entry)
+        for workspace in sorted(by_workspace):  # always in this order, so that no two wait for each other
+            self.append_in(connection, workspace, by_workspace[workspace])
 
     def append_in(self, connection: Connection, workspace: str, entries: Sequence[AuditEntry]) -> None:
         """In a transaction of somebody else."""

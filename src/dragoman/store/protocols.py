@@ -266,7 +266,8 @@ class RunStore(Protocol):
     """
 
     async def accept(self, new: Sequence[NewRun]) -> Sequence[AcceptedRun]:
-        """Writes runs, messages and events. Messages get their numbers, runs those of their messages.
+        """Writes runs, messages and events, and threads that begin with them, as the trail then says.
+        Messages get their numbers, runs those of their messages.
 
         A run with a `worker` is held by it at once if it is its turn (see `claim`). `NotFound` when the root
         of a child run is gone.

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from dragoman.agent import AgentNumbers
 from dragoman.connector import Origin
+from dragoman.people import Thread
 from dragoman.run import Message, Run, RunEvent, Step
 from dragoman.telemetry.time_buckets import MEASURES
 from dragoman.tool import ToolDefinition
@@ -390,8 +391,16 @@ class SealedSigningKey:
 
 
 @dataclass(frozen=True, slots=True)
+class BegunThread:
+    """A thread that nobody wrote down before, and what the audit trail says of it."""
+
+    thread: Thread
+    entry: AuditEntry
+
+
+@dataclass(frozen=True, slots=True)
 class NewRun:
-    """A run to be written, with its message and first events.
+    """A run to be written, with its message and first events, and the thread that it begins.
 
     With a `worker` that could begin at once: it holds the run `until` then, if it is its turn.
     """
@@ -401,6 +410,7 @@ class NewRun:
     events: Sequence[RunEvent] = ()
     worker: str | None = None
     until: datetime | None = None
+    begun: BegunThread | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,14 +19,16 @@ from sqlalchemy import (
 from dragoman.errors import NotFound
 from dragoman.run import FINISHED, Run, RunSort, RunStatus
 from dragoman.store import tables
+from dragoman.store.audit import SqlAudit
 from dragoman.store.bulk_insert import BulkInsert
+from dragoman.store.database import Database
 from dragoman.store.records import AcceptedRun, NewRun
 from dragoman.store.run_claims import SqlRunClaims, with_turn
 from dragoman.store.run_families import is_root, lock_families, remove_families, row_of, run_of
 from dragoman.store.run_figures import FIGURES, has_status
 from dragoman.store.run_journal import SqlRunJournal
 from dragoman.store.run_questions import SqlRunQuestions
-from dragoman.store.threads import add_messages, place_of, wait_for_threads
+from dragoman.store.threads import add_messages, place_of, put_thread, wait_for_threads
 
 _rows = tables.runs
 # Made once: to put them together costs more than to execute them.
@@ -44,12 +46,19 @@ def _order(rows: FromClause, sort: RunSort) -> Sequence[ColumnElement[Any]]:
 class SqlRuns(SqlRunJournal, SqlRunClaims, SqlRunQuestions):
     """Fills `RunStore`."""
 
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._audit = SqlAudit(database)
+
     async def accept(self, new: Sequence[NewRun]) -> Sequence[AcceptedRun]:
         return await self._database.transact(lambda connection: self._accepted(connection, new))
 
     def _accepted(self, connection: Connection, new: Sequence[NewRun]) -> Sequence[AcceptedRun]:
+        begun = [one.begun for one in new if one.begun is not None]
         messages = [one.message for one in new if one.message is not None]
         wait_for_threads(connection, self._database, set(map(place_of, messages)))
+        for one in begun:
+            put_thread(connection, self._database, one.thread)
         numbered = iter(add_messages(connection, messages))
         written = [None if one.message is None else next(numbered) for one in new]
         runs = [
@@ -67,6 +76,7 @@ class SqlRuns(SqlRunJournal, SqlRunClaims, SqlRunQuestions):
         ]
         _NEW.insert(connection, [row_of(run) for run in runs])
         self._add_events(connection, [event for one in new for event in one.events])
+        self._audit.append_all(connection, [one.entry for one in begun])
         return [AcceptedRun(run=run, message=message) for run, message in zip(runs, written, strict=True)]
 
     async def find(self, workspace: str, run: str) -> Run | None:

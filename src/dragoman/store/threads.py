@@ -130,11 +130,7 @@ class SqlThreads(SqlAggregate):
         return _thread(row) if row else None
 
     async def put(self, thread: Thread) -> None:
-        facts = {column.name: getattr(thread, column.name) for column in _rows.columns}
-        facts["connectors"] = None if thread.connectors is None else list(thread.connectors)
-        await self._database.transact(
-            lambda connection: put_row(connection, self._database, _rows, facts, thread.revision)
-        )
+        await self._database.transact(lambda connection: put_thread(connection, self._database, thread))
 
     async def remove(self, workspace: str, user: str, thread: str) -> None:
         place = (workspace, user, thread)
@@ -252,6 +248,13 @@ def _thread(row: RowMapping) -> Thread:
     if facts["connectors"] is not None:
         facts["connectors"] = tuple(facts["connectors"])
     return Thread(**facts)
+
+
+def put_thread(connection: Connection, database: Database, thread: Thread) -> None:
+    """In a transaction of somebody else."""
+    facts = {column.name: getattr(thread, column.name) for column in _rows.columns}
+    facts["connectors"] = None if thread.connectors is None else list(thread.connectors)
+    put_row(connection, database, _rows, facts, thread.revision)
 
 
 def place_of(message: Message) -> Place:
