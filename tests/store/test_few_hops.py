@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from run_values import a_message, a_run
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, text, tuple_
+from sqlalchemy import Connection, bindparam, column, delete, func, insert, select, table, text, tuple_
 from store_values import NOON, NOON_IN_ROME
 
-from dragoman.errors import Conflict, InvalidArguments
+from dragoman.errors import Conflict, InvalidArguments, StoreUnavailable
 from dragoman.store.bulk_insert import BulkInsert
 from dragoman.store.changes import note
 from dragoman.store.database import Database, open_database
@@ -173,10 +173,15 @@ async def test_a_statement_made_ready_once_is_that_of_sqlalchemy(database: Datab
         assert {**once, "number": 0} == {**plain, "number": 0}
     one, other = await database.rows(select(runs).order_by(runs.c.id))
     assert {**one, "id": "", "root": ""} == {**other, "id": "", "root": ""}
+    in_one_hop = await database.found(PreparedStatement(select(runs).order_by(runs.c.id)), {})
+    assert [[*row] for row in in_one_hop] == [[*one.values()], [*other.values()]]
+    with pytest.raises(StoreUnavailable):
+        await database.found(PreparedStatement(select(column("x")).select_from(table("nowhere"))), {})
     for keys in ([], numbers[:1], numbers[2:5], numbers, numbers[1:2]):
         facts = {"keys": [("local", number) for number in keys]}
         expected = [[*one.values()] for one in found if one["number"] in keys]
         assert [await way(_asking(_FOUND, facts)) for way in ways] == [expected, expected]
+        assert [[*row] for row in await database.found(_FOUND, facts)] == expected
     for texts in ([""], ["", "What time is it?"], list[str]()):
         once, plain = [await way(_asking(_AMONG, {"texts": texts})) for way in ways]
         assert (once, len(once)) == (plain, 2 * len(texts))
@@ -200,6 +205,7 @@ async def test_who_is_cancelled_in_a_transaction_leaves_it_whole_or_undone_and_o
 
     writing = asyncio.create_task(database.transact(slow))
     await until(begun.is_set)
+    assert not await database.found(_FOUND, {"keys": []})  # who reads waits for nobody who writes
     writing.cancel()
     goes_on.set()
     with pytest.raises(asyncio.CancelledError):

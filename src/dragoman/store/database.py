@@ -22,6 +22,7 @@ from dragoman.store.clock import Clock, DatabaseClock
 from dragoman.store.columns import from_json, to_json
 from dragoman.store.faults import translated
 from dragoman.store.location import LONGEST_STATEMENT, DatabaseLocation
+from dragoman.store.prepared_statement import PreparedStatement
 from dragoman.store.sqlite_cursor import BEGIN, make_lean
 from dragoman.store.sqlite_units import SqliteUnits, prepare
 
@@ -59,9 +60,13 @@ class Database:
     """Reads and writes. What a driver raises inside either block leaves it as one of our errors."""
 
     def __init__(
-        self, engine: AsyncEngine, location: DatabaseLocation, units: SqliteUnits | None = None
+        self,
+        engine: AsyncEngine,
+        location: DatabaseLocation,
+        units: SqliteUnits | None = None,
+        reads: SqliteUnits | None = None,
     ) -> None:
-        """`units` are for transactions in one go, where the database is SQLite."""
+        """`units` are for transactions in one go, and `reads` for reads, where the database is SQLite."""
         self.location = location
         self.origin = token_hex(8)
         self.on_noted: Callable[[], None] = _nothing
@@ -70,6 +75,7 @@ class Database:
         self._reading = engine if is_plain else engine.execution_options(isolation_level="AUTOCOMMIT")
         self._writing = engine.execution_options(writes=True)
         self._units = units
+        self._reads = reads
         self._writer = asyncio.Lock()
         self.clock = Clock() if location.is_sqlite else DatabaseClock(self._time)
         self._upserts: dict[tuple[str, frozenset[str]], sqlite.Insert | postgresql.Insert] = {}
@@ -156,6 +162,13 @@ class Database:
 
     async def scalar(self, query: Executable) -> Any:
         return await self._asked(lambda connection: connection.scalar(query))
+
+    async def found(self, query: PreparedStatement, facts: Facts) -> Sequence[Sequence[Any]]:
+        """The rows of what is asked often, without the names of their columns."""
+        if self._reads is None:
+            return await self._asked(lambda connection: query.rows(connection, facts))
+        with translated(self.location):
+            return await self._reads.look(lambda connection: query.rows(connection, facts))
 
     async def _asked(self, ask: Callable[[Connection], Answer]) -> Answer:
         """As in `read`, with one change of context: those of `AsyncConnection` are half a read."""
@@ -256,18 +269,19 @@ async def open_database(location: DatabaseLocation, busy_timeout: float) -> Asyn
 
         options["connect_args"] = {"async_creator_fn": PatientConnection.connect}
         options["pool_pre_ping"] = True  # a restarted server costs no caller an error
-    engine, units = create_async_engine(location.url, **options), None
+    engine = create_async_engine(location.url, **options)
+    units: list[SqliteUnits] = []
     if not location.is_sqlite:
         event.listen(engine.sync_engine, "connect", _limit)
     else:
         event.listen(engine.sync_engine, "connect", _prepare)
         event.listen(engine.sync_engine, "begin", _begin)
-        units = SqliteUnits(location, {**options, "pool_size": 1})
+        units = [SqliteUnits(location, {**options, "pool_size": 1}) for _ in range(2)]
     try:
-        yield Database(engine, location, units)
+        yield Database(engine, location, *units)
     finally:
-        if units is not None:
-            await units.close()
+        for one in units:
+            await one.close()
         await engine.dispose()
 
 

@@ -126,10 +126,7 @@ class SqlRunClaims(SqlAggregate):
             return bool((await connection.execute(marked)).rowcount)
 
     async def cancels(self, worker: str) -> frozenset[str]:
-        query = select(_runs.c.id).where(
-            _is_unfinished, _runs.c.worker == worker, _runs.c.cancel_asked.is_(True)
-        )
-        return frozenset(await self._database.scalars(query))
+        return frozenset(run for (run,) in await self._database.found(_CANCELLED, {"by": worker}))
 
 
 def _is_free(now: ColumnElement[datetime], dead: Any) -> ColumnElement[bool]:
@@ -185,6 +182,11 @@ _BACKLOG = select(
     func.count().label("count"),
     func.min(func.coalesce(_runs.c.lease_until, _runs.c.created_at)).label("since"),
 ).where(_may_be_claimed)
+_CANCELLED = PreparedStatement(
+    select(_runs.c.id).where(
+        _is_unfinished, _runs.c.worker == bindparam("by"), _runs.c.cancel_asked.is_(True)
+    )
+)
 _BUSY_THREADS = PreparedStatement(
     select(_runs.c.workspace, _runs.c.user, _runs.c.thread)
     .where(

@@ -3,6 +3,7 @@
 The root's row is the lock of the family: a writer that finds it gone leaves the family gone.
 """
 
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -43,7 +44,7 @@ def row_of(run: Run) -> list[Any]:
     return [*facts.values()]
 
 
-def run_of(row: RowMapping) -> Run:
+def run_of(row: Mapping[str, Any] | RowMapping) -> Run:
     facts = dict(row)
     facts["error"] = RunError.from_facts(facts["error"])
     facts["limits"] = known_to(RunLimits, facts["limits"])

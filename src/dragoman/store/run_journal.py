@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, bindparam, func, select
+from sqlalchemy import Connection, bindparam, func, select
 
 from dragoman.run import Message, RunEvent, Step
 from dragoman.store import tables
@@ -37,7 +37,7 @@ _LAST_STEPS = PreparedStatement(
     "keys",
 )
 
-_EVENTS = (
+_EVENTS = PreparedStatement(
     select(_events)
     .where(
         _events.c.workspace == bindparam("of_workspace"),
@@ -47,6 +47,7 @@ _EVENTS = (
     .order_by(_events.c.number)
     .limit(bindparam("most"))
 )
+_EVENT_NAMES = tuple(_events.c.keys())
 
 
 class SqlRunJournal(SqlAggregate):
@@ -108,7 +109,8 @@ class SqlRunJournal(SqlAggregate):
         self, workspace: str, root: str, *, after: int = 0, limit: int = 1000
     ) -> Sequence[RunEvent]:
         facts = {"of_workspace": workspace, "of_root": root, "after": after, "most": limit}
-        return [_event(row) for row in await self._database.rows(_EVENTS, facts)]
+        found = await self._database.found(_EVENTS, facts)
+        return [RunEvent(**dict(zip(_EVENT_NAMES, row, strict=True))) for row in found]
 
     async def last_event(self, workspace: str, root: str) -> int:
         query = select(func.max(_events.c.number)).where(
@@ -154,7 +156,3 @@ def _event_row(event: RunEvent) -> list[Any]:
     """In the order of the table's columns."""
     first = [event.workspace, event.root, event.number, event.run, event.kind]
     return [*first, event.agent, dict(event.data), event.time]
-
-
-def _event(row: RowMapping) -> RunEvent:
-    return RunEvent(**row)

@@ -1,6 +1,6 @@
 """Runs as rows: accepted, found, listed, and forgotten when they ended long ago."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -22,6 +22,7 @@ from dragoman.store import tables
 from dragoman.store.audit import SqlAudit
 from dragoman.store.bulk_insert import BulkInsert
 from dragoman.store.database import Database
+from dragoman.store.prepared_statement import PreparedStatement
 from dragoman.store.records import AcceptedRun, NewRun
 from dragoman.store.run_claims import SqlRunClaims, with_turn
 from dragoman.store.run_families import is_root, lock_families, remove_families, row_of, run_of
@@ -33,9 +34,10 @@ from dragoman.store.threads import add_messages, place_of, put_thread, wait_for_
 _rows = tables.runs
 # Made once: to put them together costs more than to execute them.
 _NEW = BulkInsert(_rows)
-_FOUND = select(_rows).where(
-    _rows.c.workspace == bindparam("of_workspace"), _rows.c.id == bindparam("of_run")
+_FOUND = PreparedStatement(
+    select(_rows).where(_rows.c.workspace == bindparam("of_workspace"), _rows.c.id == bindparam("of_run"))
 )
+_NAMES = tuple(_rows.c.keys())
 
 
 def _order(rows: FromClause, sort: RunSort) -> Sequence[ColumnElement[Any]]:
@@ -80,8 +82,8 @@ class SqlRuns(SqlRunJournal, SqlRunClaims, SqlRunQuestions):
         return [AcceptedRun(run=run, message=message) for run, message in zip(runs, written, strict=True)]
 
     async def find(self, workspace: str, run: str) -> Run | None:
-        found = await self._runs(_FOUND, {"of_workspace": workspace, "of_run": run})
-        return found[0] if found else None
+        found = await self._database.found(_FOUND, {"of_workspace": workspace, "of_run": run})
+        return run_of(dict(zip(_NAMES, found[0], strict=True))) if found else None
 
     async def list(
         self,
@@ -158,7 +160,5 @@ class SqlRuns(SqlRunJournal, SqlRunClaims, SqlRunQuestions):
         # The first condition says nothing more: it is where a database begins to read its index.
         return (figure <= value) & ((figure < value) | ((figure == value) & is_older))
 
-    async def _runs(
-        self, query: Select[*tuple[Any, ...]], facts: Mapping[str, Any] | None = None
-    ) -> Sequence[Run]:
-        return [run_of(row) for row in await self._database.rows(query, facts)]
+    async def _runs(self, query: Select[*tuple[Any, ...]]) -> Sequence[Run]:
+        return [run_of(row) for row in await self._database.rows(query)]

@@ -63,7 +63,8 @@ _is_this = (
     & (_rows.c.user == bindparam("of_user"))
     & (_rows.c.id == bindparam("of_thread"))
 )
-_FOUND = select(_rows).where(_is_this)
+_FOUND = PreparedStatement(select(_rows).where(_is_this))
+_NAMES = tuple(_rows.c.keys())
 _WRITTEN_IN = PreparedStatement(update(_rows).where(_is_this).values(updated_at=bindparam("at")))
 
 
@@ -126,8 +127,8 @@ class SqlThreads(SqlAggregate):
 
     async def find(self, workspace: str, user: str, thread: str) -> Thread | None:
         facts = dict(zip(_OF_THREAD, (workspace, user, thread), strict=True))
-        row = await self._database.row(_FOUND, facts)
-        return _thread(row) if row else None
+        found = await self._database.found(_FOUND, facts)
+        return _thread(dict(zip(_NAMES, found[0], strict=True))) if found else None
 
     async def put(self, thread: Thread) -> None:
         await self._database.transact(lambda connection: put_thread(connection, self._database, thread))
@@ -243,7 +244,7 @@ def _is_in(table: Table, workspace: str, user: str, thread: str) -> ColumnElemen
     return (table.c.workspace == workspace) & (table.c.user == user) & (table.c.thread == thread)
 
 
-def _thread(row: RowMapping) -> Thread:
+def _thread(row: Mapping[str, Any] | RowMapping) -> Thread:
     facts = dict(row)
     if facts["connectors"] is not None:
         facts["connectors"] = tuple(facts["connectors"])
