@@ -5,7 +5,7 @@ that is what a restart does, too.
 """
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from collections.abc import AsyncIterable, Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -228,8 +228,7 @@ class AgentLoop:
                     name = self._model
                     with self._parts.spans.within("chat", name, gen_ai__request__model=name):
                         async with node.stream(running.ctx) as stream:
-                            async for event in self._without_stalls(stream):
-                                self._hear(event, performance.turn + 1)
+                            await self._listen(stream, performance.turn + 1)
                 elif LoopAgent.is_call_tools_node(node):
                     await self._execution.look_again(self._work)
                     self._check_whole(node.model_response)
@@ -249,24 +248,19 @@ class AgentLoop:
         if response.finish_reason is None and not said and response.provider_name in _SAY_WHY:
             raise broken_off(self._model)
 
-    async def _without_stalls(self, stream: AsyncIterable[Any]) -> AsyncIterator[Any]:
-        """The events of an answer. Until the first one pydantic-ai itself counts the time."""
-        patience: float | None = None
-        events = aiter(stream)
-        while True:
-            clock = asyncio.timeout(patience)
-            try:
-                async with clock:
-                    event = await anext(events)
-            except StopAsyncIteration:
-                return
-            except TimeoutError:
-                if not clock.expired():
-                    raise
-                said = f"stopped in the middle of its answer, and said nothing more for {patience:g} s"
-                raise stalled(self._model, said, "MODEL_STALL") from None
-            yield event
-            patience = self._parts.stall
+    async def _listen(self, stream: AsyncIterable[Any], turn: int) -> None:
+        """Hears an answer. Until its first event pydantic-ai itself counts the time."""
+        loop, clock, patience = asyncio.get_running_loop(), asyncio.timeout(None), self._parts.stall
+        try:
+            async with clock:
+                async for event in stream:
+                    clock.reschedule(loop.time() + patience)
+                    self._hear(event, turn)
+        except TimeoutError:
+            if not clock.expired():
+                raise
+            said = f"stopped in the middle of its answer, and said nothing more for {patience:g} s"
+            raise stalled(self._model, said, "MODEL_STALL") from None
 
     def _prompt(self) -> str:
         context = self._execution.run.options.get("context")
