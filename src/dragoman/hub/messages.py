@@ -19,7 +19,7 @@ from dragoman.hub.attachments import Attachment, keep_attachments
 from dragoman.hub.bound import BoundService
 from dragoman.hub.models import WorkspaceModels
 from dragoman.hub.runs import Runs
-from dragoman.hub.threads import Threads
+from dragoman.hub.threads import Threads, begun_by, tell_begun
 from dragoman.run import (
     ATTACHMENTS,
     HEARD_OTHERS,
@@ -121,10 +121,9 @@ class Messages(BoundService):
             return answered
         target, facts = await self._target(routing, last, agent)
         kept = await keep_attachments(attachments, caller, self._runtime.store.calls)
-        threads = Threads(self._runtime, caller)
         begun = None
         if thread is None:
-            begun = threads.begun(_title(text))
+            begun = begun_by(caller, _title(text))
             thread = begun.thread.id
         run_id = new_run_id()
         # Whoever stands between the person and us may say other words than theirs; so does a file.
@@ -148,7 +147,7 @@ class Messages(BoundService):
         moment = self._runtime.active.moment()
         accepted = await self._runtime.engine.accept(run, message, begun)
         if begun is not None:
-            threads.tell_begun(begun.thread, moment)
+            tell_begun(self._runtime, begun.thread, moment)
         if accepted.message is not None:
             self._runtime.engine.tell_message(accepted.message)
         return accepted

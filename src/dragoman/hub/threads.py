@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from secrets import token_hex
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from dragoman.access.threads import LONGEST, is_storable
 from dragoman.calls.audit import entry_of
@@ -26,9 +26,12 @@ from dragoman.identity.directory import Person
 from dragoman.people import Thread, ThreadPosition, ThreadSort
 from dragoman.remembered import Moment
 from dragoman.run import COPIED
-from dragoman.scope import BUNDLE
+from dragoman.scope import BUNDLE, Caller
 from dragoman.store.records import BegunThread
 from dragoman.tool import Tool
+
+if TYPE_CHECKING:
+    from dragoman.hub.runtime import Runtime
 
 _Key = tuple[str, str, str]
 _CURSOR = re.compile(r"([pu])\.(\d{1,18})\.(\d{1,3})\.(.{1,400})", re.DOTALL)
@@ -109,22 +112,12 @@ class Threads(BoundService):
         `id` is for who has names for their conversations already; else it is random.
         """
         chosen = None if connectors is None else await self._checked(connectors)
-        thread = self._new(title, id, chosen)
+        thread = _new(self._caller, title, id, chosen)
         async with self._runtime.locks.of("thread", *_key(thread)):
             if id is not None and await self._find(id) is not None:
                 raise Conflict(f"there is a thread {id!r} already", hint=f"dragoman threads show {id}")
             await self._write(thread, "created")
         return await self._view(thread)
-
-    def begun(self, title: str) -> BegunThread:
-        """A new thread with the default set, for who writes it with the first message and then says so."""
-        thread = self._new(title)
-        return BegunThread(thread, entry_of(self._caller, *_said_of(thread, "created")))
-
-    def tell_begun(self, thread: Thread, since: Moment) -> None:
-        """It was written after this moment."""
-        self._runtime.active.begun(thread, since)
-        self._publish(thread, "created")
 
     async def get(self, thread: str) -> ThreadView:
         """One thread with the connectors that are active in it. Raises `NotFound`."""
@@ -317,24 +310,8 @@ class Threads(BoundService):
         await self._tell(thread, what)
 
     async def _tell(self, thread: Thread, what: str) -> None:
-        self._publish(thread, what)
+        self._runtime.events.publish(_changed(thread, what))
         await self._runtime.auditor.done(self._caller, *_said_of(thread, what))
-
-    def _publish(self, thread: Thread, what: str) -> None:
-        facts = {"thread": thread.id, "what": what, **_connectors_of(thread)}
-        self._runtime.events.publish(
-            Event(kind="thread.changed", workspace=thread.workspace, user=thread.user, data=facts)
-        )
-
-    def _new(self, title: str, id: str | None = None, connectors: tuple[str, ...] | None = None) -> Thread:
-        caller = self._caller
-        return Thread(
-            id=f"thr_{token_hex(8)}" if id is None else _checked_id(id),
-            workspace=caller.workspace,
-            user=caller.user,
-            title=_checked_title(title),
-            connectors=connectors,
-        )
 
     async def _find(self, thread: str) -> Thread | None:
         caller = self._caller
@@ -380,6 +357,18 @@ class Threads(BoundService):
         )
 
 
+def begun_by(caller: Caller, title: str) -> BegunThread:
+    """A new thread with the default set, for who writes it with its first message; then `tell_begun`."""
+    thread = _new(caller, title)
+    return BegunThread(thread, entry_of(caller, *_said_of(thread, "created")))
+
+
+def tell_begun(runtime: "Runtime", thread: Thread, since: Moment) -> None:
+    """It was written after this moment."""
+    runtime.active.begun(thread, since)
+    runtime.events.publish(_changed(thread, "created"))
+
+
 def cursor_of(thread: Thread) -> str:
     """Where the page after this thread begins, however they are sorted."""
     pinned, updated_at, name, title = thread.position
@@ -408,6 +397,23 @@ def _words_of(tool: Tool) -> str:
     name = re.sub(r"[_\-.]+", " ", tool.original_name).strip()
     words = " ".join((tool.definition.title or name).split())[:80]
     return words[:1].upper() + words[1:]
+
+
+def _new(
+    caller: Caller, title: str, id: str | None = None, connectors: tuple[str, ...] | None = None
+) -> Thread:
+    return Thread(
+        id=f"thr_{token_hex(8)}" if id is None else _checked_id(id),
+        workspace=caller.workspace,
+        user=caller.user,
+        title=_checked_title(title),
+        connectors=connectors,
+    )
+
+
+def _changed(thread: Thread, what: str) -> Event:
+    facts = {"thread": thread.id, "what": what, **_connectors_of(thread)}
+    return Event(kind="thread.changed", workspace=thread.workspace, user=thread.user, data=facts)
 
 
 def _connectors_of(thread: Thread) -> dict[str, Any]:
