@@ -40,6 +40,7 @@ connectors connect NAME | hub.connectors.connect(NAME) | POST /api/connectors/NA
 connectors enable NAME | hub.connectors.enable(NAME) | POST /api/connectors/NAME/enable | /connectors/NAME | enable the connector NAME
 connectors remove | hub.connectors.remove(…) | DELETE /api/connectors/… | /connectors | remove a connector
 connectors update | hub.connectors.update(…) | PATCH /api/connectors/… | /connectors | change the connector
+connectors homes NAME --clear --yes | hub.connectors.clear_homes(NAME) | DELETE /api/connectors/NAME/homes | /connectors/NAME | clear what the program of the connector NAME keeps
 connectors update NAME | hub.connectors.update(NAME, …) | PATCH /api/connectors/NAME | /connectors/NAME | change the connector NAME
 connectors update NAME --personal auth | hub.connectors.update(NAME, personal=["auth"]) | PATCH /api/connectors/NAME {"personal": ["auth"]} | /connectors/NAME | let each user bring a credential of their own to the connector NAME
 connectors update NAME --secret-env VAR=… | hub.connectors.update(NAME, env={"VAR": …}, secret=["VAR"]) | PATCH /api/connectors/NAME {"env": {"VAR": "…"}, "secret": ["VAR"]} | /connectors/NAME | give the connector NAME the environment variable VAR

@@ -564,6 +564,9 @@ def use(facts):
         while True:
             threading.Thread(target=time.sleep, args=[600], daemon=True).start()
             time.sleep(0.001)
+    elif what == "names":
+        for number in range(100_000):
+            open(os.path.join(os.environ["HOME"], f"name{number}"), "w").close()
     elif what == "disk":
         number = 0
         while True:

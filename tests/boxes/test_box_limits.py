@@ -53,6 +53,19 @@ async def test_a_program_over_a_limit_is_ended_and_the_limit_is_its_cause(
         assert said in cause
 
 
+async def test_a_home_that_is_full_is_filled_no_further_by_the_next_start(tmp_path: Path) -> None:
+    needs("bubblewrap")
+    async with open_hub(tmp_path, request_timeout=patient(20)) as hub:
+        cause = await cause_after(hub, "names", {"disk": 16})
+        assert " MB of 16 MB (limits.disk)" in cause
+        output = await hub.call("mcp_hostile_look", {"facts": {}})
+        assert output.error is not None
+        assert " MB of 16 MB (limits.disk)" in output.error.message
+        assert "clear_homes" in (output.error.hint or "")
+        await hub.connectors.clear_homes("hostile")
+        assert (await called(hub, "look"))["pid"] == 2
+
+
 async def test_a_container_is_held_to_limits_by_the_watchdog_or_its_control_group(tmp_path: Path) -> None:
     needs("container")
     async with open_hub(tmp_path, request_timeout=patient(20)) as hub:

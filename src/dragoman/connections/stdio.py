@@ -137,6 +137,8 @@ async def open_stdio(
     began = time.time()
     program = find_program(configuration.command, env, configuration.cwd)
     box = boxed(ProgramStart(program, args, env, configuration.cwd))
+    if box is not None:
+        await box.watchdog.check_room(connector.slug, box.home, box.limits)
     async with AsyncExitStack() as stack:
         proxy: BoxProxy | None = None
         if box is not None and box.rule is not None:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from dragoman.private_files import make_private_directory
 
+BLOCK = 4096
+
 
 @dataclass(frozen=True, slots=True)
 class BoxHome:
@@ -56,7 +58,9 @@ class BoxHomes:
 
 
 def disk_used(folder: Path) -> int:
-    """Bytes on disk of all files below; links are not followed."""
+    """Bytes on disk of all files below, none less than a block: a disk has no end of names either. Links are
+    not followed.
+    """
     return sum(_sizes(folder))
 
 
@@ -67,7 +71,7 @@ def _sizes(folder: Path | str) -> Iterator[int]:
         return
     for entry in entries:
         try:
-            yield entry.stat(follow_symlinks=False).st_blocks * 512
+            yield max(entry.stat(follow_symlinks=False).st_blocks * 512, BLOCK)
             is_folder = entry.is_dir(follow_symlinks=False)
         except OSError:
             continue

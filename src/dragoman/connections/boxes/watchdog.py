@@ -18,8 +18,9 @@ from stat import S_ISREG
 from threading import Thread
 from typing import Protocol
 
-from dragoman.connections.boxes.homes import disk_used
+from dragoman.connections.boxes.homes import BLOCK, disk_used
 from dragoman.connector import BoxLimits
+from dragoman.errors import InvalidConfig
 
 _MEGABYTE = 1024 * 1024
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -27,6 +28,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _LOOK = 1.0
 _LOOK_CLOSELY = 0.1
 _CLOSE = 0.5  # of a limit: from here on a second may be too long
+_DISK = "--limit disk="
 _NEW_ON_DISK = 32 * _MEGABYTE
 _MANY_NEW = 1000  # so many that the whole table is read as quickly
 _GONE = (FileNotFoundError, ProcessLookupError, PermissionError)  # or somebody else's
@@ -97,6 +99,22 @@ class BoxWatchdog:
         self._some = asyncio.Event()
         self._newest: int | None = None
         self._machine = _Machine(0, 0, 0)
+        self._full: set[Path] = set()
+
+    async def check_room(self, slug: str, home: Path, limits: BoxLimits) -> None:
+        """`InvalidConfig` for a home that is as full as when its program was ended for it: else every start
+        would have a second to fill it further.
+        """
+        if home not in self._full:
+            return
+        used = await asyncio.to_thread(disk_used, home.parent)
+        if used > limits.disk * _MEGABYTE:
+            raise InvalidConfig(
+                f"its home has {used // _MEGABYTE} MB of {limits.disk} MB (limits.disk)",
+                hint=f"dragoman connectors homes {slug} --clear --yes, or if it may have more: "
+                f"dragoman connectors update {slug} --limit disk=…",
+            )
+        self._full.discard(home)
 
     @contextmanager
     def watching(
@@ -128,6 +146,8 @@ class BoxWatchdog:
             for one, why in await asyncio.to_thread(self._over_limits, watched):
                 if self._by_pid.get(one.process.pid) is one and one.process.ended_by is None:
                     one.process.ended_by = why
+                    if why.setting == _DISK:
+                        self._full.add(one.home)
                     one.process.kill()
                     if one.find_first is not None and one.first is not None:
                         with suppress(OSError):
@@ -262,7 +282,7 @@ def _over_disk(one: _Watched, pids: Iterable[int]) -> LimitEnd | None:
         state = os.statvfs(one.home)
     except OSError:
         return None
-    free = state.f_bavail * state.f_frsize
+    free = state.f_bavail * state.f_frsize + state.f_favail * BLOCK
     most = one.limits.disk * _MEGABYTE
     if now < one.looks_again or (one.free and one.free - free < min(_NEW_ON_DISK, most // 8)):
         return None
