@@ -42,6 +42,7 @@ connectors remove | hub.connectors.remove(…) | DELETE /api/connectors/… | /c
 connectors update | hub.connectors.update(…) | PATCH /api/connectors/… | /connectors | change the connector
 connectors homes NAME --clear --yes | hub.connectors.clear_homes(NAME) | DELETE /api/connectors/NAME/homes | /connectors/NAME | clear what the program of the connector NAME keeps
 connectors update NAME | hub.connectors.update(NAME, …) | PATCH /api/connectors/NAME | /connectors/NAME | change the connector NAME
+connectors update NAME --limit KIND=… | hub.connectors.update(NAME, limits={"KIND": …}) | PATCH /api/connectors/NAME {"limits": {"KIND": …}} | /connectors/NAME | raise the limit KIND of the connector NAME
 connectors update NAME --personal auth | hub.connectors.update(NAME, personal=["auth"]) | PATCH /api/connectors/NAME {"personal": ["auth"]} | /connectors/NAME | let each user bring a credential of their own to the connector NAME
 connectors update NAME --secret-env VAR=… | hub.connectors.update(NAME, env={"VAR": …}, secret=["VAR"]) | PATCH /api/connectors/NAME {"env": {"VAR": "…"}, "secret": ["VAR"]} | /connectors/NAME | give the connector NAME the environment variable VAR
 connectors update NAME --bearer TOKEN | hub.connectors.update(NAME, bearer=TOKEN) | PATCH /api/connectors/NAME {"bearer": "TOKEN"} | /connectors/NAME | give the connector NAME a bearer token

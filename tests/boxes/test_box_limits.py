@@ -61,7 +61,10 @@ async def test_a_home_that_is_full_is_filled_no_further_by_the_next_start(tmp_pa
         output = await hub.call("mcp_hostile_look", {"facts": {}})
         assert output.error is not None
         assert " MB of 16 MB (limits.disk)" in output.error.message
-        assert "clear_homes" in (output.error.hint or "")
+        assert output.error.hint == (
+            'hub.connectors.clear_homes("hostile"), or if it may have more: '
+            'hub.connectors.update("hostile", limits={"disk": …})'
+        )
         await hub.connectors.clear_homes("hostile")
         assert (await called(hub, "look"))["pid"] == 2
 

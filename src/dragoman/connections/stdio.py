@@ -111,7 +111,7 @@ class StdioWire(DuplexWire):
         """Why no more will come. What failed before it was a server may fail in the same way for ever."""
         process = self._process
         if (end := process.ended_by) is not None:
-            hint = f"if it may have more: dragoman connectors update {self._slug} {end.setting}…"
+            hint = f"if it may have more: dragoman connectors update {self._slug} --limit {end.limit}=…"
             return WireFault("lost", end.cause, hint=hint)
         code = process.exit_code
         if code is None:

@@ -28,7 +28,6 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _LOOK = 1.0
 _LOOK_CLOSELY = 0.1
 _CLOSE = 0.5  # of a limit: from here on a second may be too long
-_DISK = "--limit disk="
 _NEW_ON_DISK = 32 * _MEGABYTE
 _MANY_NEW = 1000  # so many that the whole table is read as quickly
 _GONE = (FileNotFoundError, ProcessLookupError, PermissionError)  # or somebody else's
@@ -39,10 +38,10 @@ _REST_OF_DISK = 10  # looking through a home takes at most a tenth of the time
 
 @dataclass(frozen=True, slots=True)
 class LimitEnd:
-    """Why a program was ended, and the setting that it was ended by."""
+    """Why a program was ended, and the limit that it was ended by."""
 
     cause: str
-    setting: str
+    limit: str
 
 
 class LimitedProcess(Protocol):
@@ -146,7 +145,7 @@ class BoxWatchdog:
             for one, why in await asyncio.to_thread(self._over_limits, watched):
                 if self._by_pid.get(one.process.pid) is one and one.process.ended_by is None:
                     one.process.ended_by = why
-                    if why.setting == _DISK:
+                    if why.limit == "disk":
                         self._full.add(one.home)
                     one.process.kill()
                     if one.find_first is not None and one.first is not None:
@@ -272,7 +271,7 @@ def _device(path: Path) -> int:
 
 
 def _ended(limit: str, why: str) -> LimitEnd:
-    return LimitEnd(f"killed: {why} (limits.{limit})", f"--limit {limit}=")
+    return LimitEnd(f"killed: {why} (limits.{limit})", limit)
 
 
 def _over_disk(one: _Watched, pids: Iterable[int]) -> LimitEnd | None:
