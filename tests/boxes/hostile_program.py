@@ -338,6 +338,16 @@ def opened_at(path):
     os.close(libc.openat(-100, path.encode(), os.O_CREAT | os.O_WRONLY, 0o4755))
 
 
+def opened_without_name(path):
+    open(path, "w").close()
+    file = os.open(os.path.dirname(path), os.O_TMPFILE | os.O_WRONLY, 0o4755)
+    os.unlink(path)
+    try:
+        libc.linkat(-100, f"/proc/self/fd/{file}".encode(), -100, path.encode(), 0x400)
+    finally:
+        os.close(file)
+
+
 def opened_at_by_call(path):
     how = struct.pack("QQQ", os.O_CREAT | os.O_WRONLY, 0o4755, 0)
     open(path, "a").close()
@@ -504,6 +514,7 @@ WAYS = {
     "leave a setuid program by fchmod": made_for_owner(changed_open),
     "leave a setuid program by openat": made_for_owner(opened_at),
     "leave a setuid program by openat2": made_for_owner(opened_at_by_call),
+    "leave a setuid program by a file without a name": made_for_owner(opened_without_name),
     "leave a setuid program by mknod": made_for_owner(lambda path: os.mknod(path, 0o104755)),
     "fill memory where Dragoman's home is": filled("{home}"),
     "fill memory where the homes are": filled("{home}/boxes"),

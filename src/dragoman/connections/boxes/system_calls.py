@@ -115,7 +115,7 @@ _OPENING: dict[str, tuple[int, tuple[int | None, int | None]]] = {
     "open": (2, (2, None)),
     "openat": (3, (257, 56)),
 }
-_RUNS_AS_OWNER, _MAKES = 0o4000, 0o100
+_RUNS_AS_OWNER, _MAKES = 0o4000, 0o20000100  # a file with a name, or without one
 _CLONE, _IOCTL, _SOCKET = (56, 220), (16, 29), (41, 198)
 
 _LOAD, _EQUAL, _SET, _RETURN = 0x20, 0x15, 0x45, 0x06
