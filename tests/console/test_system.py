@@ -12,6 +12,8 @@ from sqlalchemy import create_engine, text
 
 from console.browsing import Console, OpenConsole
 from discovery.registry_server import open_registry, server
+from dragoman.console.log import line_of
+from dragoman.events import Event, EventKind
 from patience import patient
 from servers.samples import sample, sample_program
 
@@ -83,6 +85,18 @@ async def test_entries_are_filtered_paged_and_verified(open_console: OpenConsole
         await page.get_by_role("button", name="Verify").click()
         await expect(page.locator("#verdict")).to_contain_text("The trail is broken")
         await expect(page.locator("#verdict")).to_contain_text("up to entry 6")
+
+
+async def test_events_of_the_log_read_as_sentences() -> None:
+    told: dict[str, tuple[EventKind, dict[str, str]]] = {
+        "crm failed: gone": ("connector.state", {"state": "error", "cause": "gone"}),
+        "crm needs a sign-in": ("connector.state", {"state": "needs_auth"}),
+        "crm is connected": ("connector.state", {"state": "connected"}),
+        "a person wrote in a chat": ("message.added", {"author": "person"}),
+    }
+    for sentence, (kind, data) in told.items():
+        event = Event(kind=kind, workspace="local", user="owner", connector="crm", data=data)
+        assert line_of(event)["text"] == sentence
 
 
 async def test_events_are_shown_as_they_happen_and_wait_while_paused(

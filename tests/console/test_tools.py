@@ -6,6 +6,7 @@ from base64 import b64decode
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.async_api import Page, expect
@@ -94,9 +95,12 @@ async def test_tools_are_found_as_one_types(open_console: OpenConsole, tmp_path:
 
         await search.fill("")
         await _found(page, "34 of 34")
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(f"{request.method} {urlsplit(request.url).path}"))
         switch = page.get_by_role("switch", name="faults.echo is enabled")
         await switch.click()
         await expect(switch).to_have_attribute("aria-checked", "false")
+        assert "GET /tools" not in asked  # a list that is older than the switch
         assert console.hub.tools.get("mcp_faults_echo").enabled is False
         await page.get_by_label("Choose all").check()
         await page.get_by_role("toolbar").get_by_role("button", name="Turn off").click()

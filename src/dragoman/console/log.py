@@ -82,6 +82,10 @@ def _tone(event: Event) -> str:
     return "warn" if waits or event.kind in ("approval.requested", "question.asked") else ""
 
 
+_STATES = {"error": "failed", "needs_auth": "needs a sign-in", "disabled": "is off"}
+_AUTHORS = {"person": "a person", "agent": "an agent", "system": "Dragoman"}
+
+
 def _sentence(event: Event) -> str:
     data, connector = event.data, event.connector or ""
     tool = dotted_name(str(data.get("tool") or ""))
@@ -93,11 +97,13 @@ def _sentence(event: Event) -> str:
             return f"{tool} {how} after {duration(data.get('duration_ms'))}"
         case "connector.state":
             cause = f": {data['cause']}" if data.get("cause") else ""
-            return f"{connector} is {data.get('state')}{cause}"
+            state = str(data.get("state"))
+            return f"{connector} {_STATES.get(state, f'is {state}')}{cause}"
         case "run.changed":
             return f"the run of {data.get('agent') or 'several'} is {data.get('status')}"
         case "message.added":
-            return f"{'a person' if data.get('author') == 'user' else data.get('author')} wrote in a chat"
+            author = str(data.get("author"))
+            return f"{_AUTHORS.get(author, author)} wrote in a chat"
         case "events.lost":
             return f"{data.get('count')} events came faster than they could be shown"
         case _:

@@ -32,6 +32,10 @@ const restore = () => {
   show();
 };
 
+// What is typed is looked for as it is typed. Asked once more when the field is left, a list of before could come
+// after what a click has just switched.
+document.addEventListener("change", (event) => event.target.id === "q" && event.stopPropagation(), true);
+
 let last = null; // a click with Shift chooses all from here
 document.addEventListener("click", (event) => {
   const row = event.target.closest?.("[data-row]");
