@@ -148,7 +148,7 @@ class ServerProcess:
                     with suppress(ProcessLookupError, PermissionError):
                         os.kill(pid, signal.SIGKILL)
                 await self._exits_within(2.0)
-                if self._box is not None and await _marked(self.mark):
+                if self._box is not None and self._box.outlives_kills and await _marked(self.mark):
                     await self._box.end_rest(self.mark)
             finally:  # also when whoever closes it is cancelled twice
                 self._release()

@@ -117,10 +117,14 @@ class Box:
         )
         return self.watchdog.watching(process, self.limits, self.home, self.waits, first)
 
+    @property
+    def outlives_kills(self) -> bool:
+        """Whether it may stay when its processes got SIGKILL: a container that somebody paused."""
+        return self.mode == "container"
+
     async def end_rest(self, mark: str) -> None:
-        """What SIGKILL did not end: a container that somebody paused, which its service must end."""
-        if self.mode == "container":
-            await asyncio.to_thread(machine.remove_container, _named(mark))
+        """By its service, which alone can end one that is paused."""
+        await asyncio.to_thread(machine.remove_container, _named(mark))
 
     @property
     def temporary(self) -> str:
