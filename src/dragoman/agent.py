@@ -128,7 +128,9 @@ class Agent(AgentProfile):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentNumbers:
-    """What one agent has done in one workspace. `milliseconds` is the time of all its runs together."""
+    """What one agent has done in one workspace. `milliseconds` is the time of all its runs together;
+    `unpriced` are requests to models whose price nobody knows.
+    """
 
     runs: int = 0
     errors: int = 0
@@ -137,6 +139,7 @@ class AgentNumbers:
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float = 0.0
+    unpriced: int = 0
     last_used: datetime | None = None
 
     @property

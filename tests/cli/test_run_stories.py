@@ -3,7 +3,7 @@
 from typing import Any
 
 from dragoman.cli.live_run import at_work
-from dragoman.cli.run_lines import brief, usage_line
+from dragoman.cli.run_lines import brief, spent, usage_line
 from dragoman.cli.transcript import split_blocks
 from dragoman.run import RunEvent
 from dragoman.run_progress import RunTree
@@ -91,3 +91,9 @@ def test_only_what_was_used_is_told() -> None:
         "m · 1 request, 2 calls · 1,200 + 8 tokens · $0.0100 · 900 tokens saved · 1.2 s"
     )
     assert usage_line({"model": None, "usage": usage | {"requests": 0}}) == ""
+
+
+def test_a_price_that_nobody_knows_is_no_price_of_nothing() -> None:
+    given = [(0.0, 0), (0.5, 0), (0.5, 2), (0.0, 2)]
+    said = [spent({"cost": cost, "unpriced": unpriced}) for cost, unpriced in given]
+    assert said == ["$0.0000", "$0.5000", "over $0.5000", "unknown"]

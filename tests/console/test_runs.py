@@ -115,6 +115,8 @@ async def test_a_run_is_read_step_by_step(open_console: OpenConsole, tmp_path: P
         await expect(figures).to_have_count(4)
         await expect(figures.first).to_contain_text("last used")
         await expect(figures.last).to_contain_text("unknown")  # a price that nobody knows
+        await page.goto(f"{console.url}/agents")
+        await expect(page.locator(".figures").first).to_contain_text("unknown")
 
 
 async def test_what_is_open_stays_open_while_a_run_goes_on(open_console: OpenConsole, tmp_path: Path) -> None:

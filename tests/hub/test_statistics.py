@@ -99,6 +99,8 @@ async def test_a_model_without_a_price_costs_an_unknown_amount(tmp_path: Path) -
         assert (series.total.requests, series.total.runs, series.total.cost) == (1, 1, None)
         assert series.total.tokens == run.usage.input_tokens + run.usage.output_tokens > 0
         assert [(one.name, one.numbers.unpriced) for one in series.groups] == [("speaker", 1)]
+        worked = (await hub.agents.view(run.agent)).numbers
+        assert (worked.unpriced, worked.cost) == (1, 0.0)
 
 
 async def test_what_there_is_not_is_refused_with_what_there_is(tmp_path: Path) -> None:

@@ -23,7 +23,9 @@ Word = Annotated[str, Field(max_length=200)]
 
 
 class AgentNumbersShape(Shape):
-    """What it did for this workspace. `latency_ms` is the mean of its runs."""
+    """What it did for this workspace. `latency_ms` is the mean of its runs; `unpriced` are requests to models
+    whose price nobody knows, which `cost` does not contain.
+    """
 
     runs: int
     errors: int
@@ -32,6 +34,7 @@ class AgentNumbersShape(Shape):
     input_tokens: int
     output_tokens: int
     cost: float
+    unpriced: int
     last_used: datetime | None
 
 

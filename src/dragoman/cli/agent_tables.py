@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dragoman.cli.run_lines import money
+from dragoman.cli.run_lines import spent
 from dragoman.cli.screen import ago, cleaned, milliseconds, plain
 from dragoman.cli.tables import new_card, new_table
 
@@ -27,7 +27,7 @@ def agents_table(agents: Iterable[Shown]) -> "Table":
             works_with(agent),
             plain(agent["model"] or "") or "[dim]default[/]",
             f"{numbers['runs']:,}" + (f" [red]({numbers['errors']:,} ✗)[/]" if numbers["errors"] else ""),
-            money(numbers["cost"]) if numbers["cost"] else "",
+            spent(numbers) if numbers["cost"] or numbers["unpriced"] else "",
             ago(numbers["last_used"]),
             plain(agent["description"], 60) + "".join(f" [yellow]{plain(one)}[/]" for one in agent["notes"]),
         )
@@ -78,5 +78,5 @@ def numbers_of(numbers: Shown) -> str:
     return (
         f"{numbers['runs']:,} runs [dim](last {ago(numbers['last_used'])})[/], {numbers['errors']:,} failed,"
         f" {numbers['calls']:,} calls, {milliseconds(numbers['latency_ms'])} a run,"
-        f" {numbers['input_tokens']:,} + {numbers['output_tokens']:,} tokens, {money(numbers['cost'])}"
+        f" {numbers['input_tokens']:,} + {numbers['output_tokens']:,} tokens, cost {spent(numbers)}"
     )

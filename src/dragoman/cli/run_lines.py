@@ -102,6 +102,13 @@ def money(dollars: float) -> str:
     return f"${dollars:.4f}" if dollars < 1 else f"${dollars:,.2f}"
 
 
+def spent(used: Facts) -> str:
+    """What work cost; a price that nobody knows is no price of nothing."""
+    if not used["unpriced"]:
+        return money(used["cost"])
+    return f"over {money(used['cost'])}" if used["cost"] else "unknown"
+
+
 def brief(value: Any) -> str:
     """A JSON value the way people write it: `{limit: 2, to: ada}`."""
     if isinstance(value, str):

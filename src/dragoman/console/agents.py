@@ -20,7 +20,6 @@ from dragoman.errors import InvalidArguments
 from dragoman.hub import BoundHub
 from dragoman.hub.agents import AgentView
 from dragoman.hub.rollout import RolloutStatus
-from dragoman.run import RunUsage
 from dragoman.scope import APP, Caller
 from dragoman.setting import people_set
 
@@ -194,7 +193,6 @@ async def _one(request: Request, name: str) -> dict[str, Any]:
     runs = await hub.runs.list(agent=agent.name, roots_only=False, limit=_LAST_RUNS)
     return {
         "view": view,
-        "used": RunUsage(cost=view.numbers.cost, unpriced=sum(run.usage.unpriced for run in runs)),
         "address": address_of(agent),
         "few": _FEW,
         "connectors": await _connectors(hub),

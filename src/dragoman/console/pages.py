@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from dragoman import extras
+from dragoman.agent import AgentNumbers
 from dragoman.agents.citations import rewritten
 from dragoman.console.places import PLACES, MenuEntry
 from dragoman.console.sessions import BrowserSession
@@ -273,8 +274,8 @@ def money(dollars: float | None) -> str:
     return f"${dollars:.4f}" if dollars < 0.01 else f"${dollars:,.2f}"
 
 
-def spent(usage: RunUsage) -> str:
-    """What a run cost; a price that nobody knows is no price of nothing."""
+def spent(usage: RunUsage | AgentNumbers) -> str:
+    """What work cost; a price that nobody knows is no price of nothing."""
     if not usage.unpriced:
         return money(usage.cost)
     return f"over {money(usage.cost)}" if usage.cost else "unknown"

@@ -102,5 +102,6 @@ def numbers_of(run: Run, own: RunUsage, outcome: Mapping[str, Any], seconds: flo
         input_tokens=own.input_tokens,
         output_tokens=own.output_tokens,
         cost=own.cost,
+        unpriced=own.unpriced,
         last_used=run.finished_at,
     )

@@ -19,7 +19,7 @@ from dragoman.store.revised_rows import put_row, remove_rows
 _rows = tables.agents
 _numbers = tables.agent_numbers
 _OF_AGENT = tuple(one.name for one in fields(AgentNumbers))
-_COUNTED = ("runs", "errors", "calls", "milliseconds", "input_tokens", "output_tokens", "cost")
+_COUNTED = tuple(name for name in _OF_AGENT if name != "last_used")
 
 
 class SqlAgents(SqlAggregate):

@@ -522,6 +522,7 @@ agent_numbers = Table(
     Column("input_tokens", BigInteger, nullable=False),
     Column("output_tokens", BigInteger, nullable=False),
     Column("cost", Float, nullable=False),
+    Column("unpriced", Integer, nullable=False, server_default="0"),
     Column("last_used", UtcDateTime),
     Index(None, "agent"),
 )

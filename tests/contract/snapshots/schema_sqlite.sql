@@ -8,7 +8,7 @@ CREATE TABLE agent_numbers (
     input_tokens BIGINT NOT NULL,
     output_tokens BIGINT NOT NULL,
     cost FLOAT NOT NULL,
-    last_used DATETIME,
+    last_used DATETIME, unpriced INTEGER DEFAULT '0' NOT NULL,
     CONSTRAINT pk_agent_numbers PRIMARY KEY (workspace, agent)
 );
 
