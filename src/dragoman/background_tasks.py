@@ -1,18 +1,21 @@
 """Tasks beside the work of callers: some are done once, some go on for as long as their owner. None ends
 unnoticed: a fault is logged, and what must go on is begun again.
 
-Knows nothing of what they do. Who starts one ends it with its own `async with`.
+Knows nothing of what they do. Who starts one ends it with its own `async with`. Beside them stands what must
+be finished once it was begun, whoever is cancelled.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Self
+from functools import wraps
+from typing import Any, Self, TypeVar, cast
 
 from dragoman.errors import Internal
 from dragoman.telemetry.logs import get_logger
 
 Work = Callable[[], Awaitable[object]]
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 _HEARD_WITHIN = 2.0  # seconds until what was cancelled is cancelled again
 _FIRST_PAUSE = 0.25
@@ -21,6 +24,25 @@ _LONGEST_VITAL_PAUSE = 2.0  # less than the lease of a run: what can be renewed 
 VITAL_PATIENCE = 30.0  # seconds that what is vital may fail again and again before it has ended for good
 
 log = get_logger()
+
+
+def shielded(method: Method) -> Method:
+    """The same method, finished once begun: a cancelled caller waits for its end and then goes.
+
+    A driver that is cancelled in the middle leaves a thread, a lock or half a protocol behind, and who ends
+    a process one that nobody waits for.
+    """
+
+    @wraps(method)
+    async def finished(*args: Any, **kwargs: Any) -> Any:
+        work = asyncio.ensure_future(method(*args, **kwargs))
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            await asyncio.wait([work])
+            raise
+
+    return cast("Method", finished)
 
 
 class BackgroundTasks:

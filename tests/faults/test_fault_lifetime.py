@@ -3,14 +3,16 @@
 import asyncio
 import os
 import signal
+import sys
 import time
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dragoman import Hub
+from dragoman.connections.process import spawn
 from patience import deadline, give_time, patient
 from servers.hubs import QUICK, carrying, children, is_alive, listed, open_hub, quick, state_is, until
 from servers.processes import HttpProcess, journal, read_log, starts, stdio
@@ -48,6 +50,22 @@ async def test_grandchildren_that_ignore_sigterm_are_reaped(tmp_path: Path, endi
             await until(lambda: not carrying(canary))
             assert time.monotonic() - started < patient(5)
     assert not carrying(canary)
+
+
+async def test_who_is_cancelled_twice_while_closing_leaves_no_process() -> None:
+    # What has much memory takes a while to end.
+    program = "import time; much = bytearray(b'x') * (200 << 20); print(); time.sleep(600)"
+    process, is_large = spawn(sys.executable, ["-uc", program], dict(os.environ), None), asyncio.Event()
+    await process.start(lambda line: is_large.set(), 1000, lambda: None)
+    await is_large.wait()
+    closing = asyncio.ensure_future(process.close())
+    for _ in range(2):
+        await asyncio.sleep(0)
+        closing.cancel()
+    with suppress(asyncio.CancelledError):
+        await closing
+    assert closing.cancelled()
+    assert process.exit_code == -signal.SIGKILL
 
 
 async def test_grandchildren_of_a_killed_server_are_reaped(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import cast
 
+from dragoman.background_tasks import shielded
 from dragoman.connections.boxes.box import MARK, Box, Launch
 from dragoman.connections.boxes.watchdog import LimitEnd
 from dragoman.connections.start_failures import ErrorLines
@@ -29,6 +30,7 @@ _STDERR_REST = 0.005  # seconds between turns of one that writes all the time
 _LINES_PER_TURN = 64
 _GRACE_AFTER_EOF = 0.7
 _GRACE_AFTER_TERM = 1.3
+_GRACE_AFTER_KILL = 2.0
 # Why a program cannot be started that is not as the connector says; of all else the machine is the cause.
 _CONFIGURED = frozenset(
     {
@@ -142,16 +144,21 @@ class ServerProcess:
                 self._terminate()
                 await self._exits_within(_GRACE_OF_INSTALLS if may_install else _GRACE_AFTER_TERM)
         finally:
-            self._signal_group(signal.SIGKILL)
-            try:
-                for pid in await _marked(self.mark):
-                    with suppress(ProcessLookupError, PermissionError):
-                        os.kill(pid, signal.SIGKILL)
-                await self._exits_within(2.0)
-                if self._box is not None and self._box.outlives_kills and await _marked(self.mark):
-                    await self._box.end_rest(self.mark)
-            finally:  # also when whoever closes it is cancelled twice
-                self._release()
+            await self._end()
+
+    @shielded
+    async def _end(self) -> None:
+        """Whoever closes it may be cancelled again by now: nothing of it is left all the same."""
+        self._signal_group(signal.SIGKILL)
+        try:
+            for pid in await _marked(self.mark):
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+            await self._exits_within(_GRACE_AFTER_KILL)
+            if self._box is not None and self._box.outlives_kills and await _marked(self.mark):
+                await self._box.end_rest(self.mark)
+        finally:
+            self._release()
 
     def kill(self) -> None:
         """SIGKILL to all of its group, now. It must be closed all the same."""

@@ -8,16 +8,16 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from datetime import datetime, timedelta
-from functools import wraps
 from inspect import iscoroutinefunction
 from secrets import token_hex
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Executable, RowMapping, Table, event, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.util import greenlet_spawn
 
+from dragoman.background_tasks import shielded
 from dragoman.store.clock import Clock, DatabaseClock
 from dragoman.store.columns import from_json, to_json
 from dragoman.store.faults import translated
@@ -28,29 +28,10 @@ from dragoman.store.sqlite_units import SqliteUnits, prepare
 
 NOTED = "dragoman.noted"
 LONGEST_PAUSE = timedelta(seconds=3)  # between two statements of a transaction; less than a lease
-Method = TypeVar("Method", bound=Callable[..., Any])
 Answer = TypeVar("Answer")
 Facts = Mapping[str, Any]
 _CHECKPOINTS = 100
 _LIMIT_STATEMENTS = f"SET statement_timeout = {int(LONGEST_STATEMENT * 1000)}"
-
-
-def shielded(method: Method) -> Method:
-    """The same method, finished once begun: a cancelled caller waits for its end and then goes.
-
-    A driver that is cancelled in the middle leaves a thread, a lock or half a protocol behind.
-    """
-
-    @wraps(method)
-    async def finished(*args: Any, **kwargs: Any) -> Any:
-        work = asyncio.ensure_future(method(*args, **kwargs))
-        try:
-            return await asyncio.shield(work)
-        except asyncio.CancelledError:
-            await asyncio.wait([work])
-            raise
-
-    return cast("Method", finished)
 
 
 def _nothing() -> None: ...

@@ -6,6 +6,7 @@ from functools import partial
 
 from sqlalchemy import text
 
+from dragoman.background_tasks import shielded
 from dragoman.store.agents import SqlAgents
 from dragoman.store.approvals import SqlApprovals
 from dragoman.store.audit import SqlAudit
@@ -14,7 +15,7 @@ from dragoman.store.calls import SqlCalls
 from dragoman.store.changes import SqlChanges
 from dragoman.store.clients import SqlClients
 from dragoman.store.connectors import SqlConnectors
-from dragoman.store.database import Database, open_database, shielded
+from dragoman.store.database import Database, open_database
 from dragoman.store.faults import translated
 from dragoman.store.location import DatabaseLocation
 from dragoman.store.logins import SqlLogins
