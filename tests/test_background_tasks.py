@@ -143,7 +143,6 @@ OF_ONE_REQUEST = {
     "mcp_endpoint/streams.py": "one request",
     "runs/execution.py": "one run",
     "server.py": "waits for the end of the process",
-    "store/database.py": "one statement",
     "web/guard.py": "one request",
     "web/http_server.py": "one connection, until it is accepted",
     "web/server_sent_events.py": "one stream",
