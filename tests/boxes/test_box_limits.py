@@ -3,18 +3,16 @@
 import asyncio
 import json
 import os
-import resource
 import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from boxes.boxed import added, called, needs, open_hub
+from descriptors import no_descriptors
 from dragoman import Hub
 from dragoman.connections.boxes.watchdog import BoxWatchdog, LimitEnd
 from dragoman.connector import BoxLimits
@@ -98,17 +96,6 @@ PROCESSES = ["bash", "-c", "while read line; do sleep 60 & done"]
 THREADS = (
     "import sys, threading, time\nfor _ in sys.stdin: threading.Thread(target=time.sleep, args=[60]).start()"
 )
-
-
-@contextmanager
-def no_descriptors() -> Generator[None]:
-    """No file can be opened meanwhile."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 class _Starter:
