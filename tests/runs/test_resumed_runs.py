@@ -79,6 +79,34 @@ async def test_a_question_survives_a_restart_and_is_asked_once(tmp_path: Path, d
             assert [one.number for one in rest] == [one.number for one in events if one.number > event.number]
 
 
+async def test_what_waits_for_an_answer_is_gone_on_with_once_it_is_given(
+    tmp_path: Path, database_url: str
+) -> None:
+    async with open_scripted(tmp_path, MODEL, database_url) as hub:
+        run, other = [(await hub.messages.post("ask")).run for _ in range(2)]
+        await until(lambda: _count(hub, 2), within=15)
+    for _ in range(2):
+        async with open_scripted(tmp_path, MODEL, database_url) as hub:
+            dispatch = await hub.open_engine()
+            await until(lambda: dispatch.held == {run.id, other.id} and not dispatch.at_work, within=15)
+    async with open_scripted(tmp_path, MODEL, database_url) as hub:
+        follower = asyncio.ensure_future(told(hub, run))
+        dispatch = await hub.open_engine()
+        await until(lambda: dispatch.held == {run.id, other.id} and not dispatch.at_work, within=15)
+        assert {one.status for one in await hub.runs.list(limit=2)} == {"waiting"}
+        await hub.runs.cancel(other.id)
+        async with deadline(3):
+            assert (await hub.runs.finished(other)).status == "cancelled"
+        (question,) = await hub.runs.questions()
+        await hub.runs.answer(question.id, "this")
+        async with deadline(3):
+            assert (await hub.runs.finished(run)).answer == '["this"]'
+            events = await follower
+        kinds = [event.kind for event in events]
+        assert kinds.count("question.asked") == kinds.count("run.resumed") == 1, "nothing came of the restarts"
+        assert [event.number for event in events] == [*range(1, len(events) + 1)]
+
+
 async def test_words_that_were_interrupted_after_a_call_are_discarded_before_they_come_again(
     tmp_path: Path,
 ) -> None:

@@ -828,6 +828,25 @@ class MemoryRuns(Aggregate):
             return None
         return self._tables.add_message(message)
 
+    async def resting(self, roots: Sequence[tuple[str, str]]) -> Mapping[str, tuple[Question, int]]:
+        found: dict[str, tuple[Question, int]] = {}
+        for workspace, root in roots:
+            open_ones = [
+                one
+                for one in self._tables.questions.values()
+                if (one.workspace, one.root, one.run, one.status) == (workspace, root, root, "pending")
+                and not one.connector
+            ]
+            has_child = any(
+                not run.is_root and not run.is_finished for run in await self.family(workspace, root)
+            )
+            steps = await self.steps(workspace, root)
+            ended = {step.key for step in steps if step.kind == "call.finished"}
+            has_call = any(step.kind == "call.departed" and step.key not in ended for step in steps)
+            if len(open_ones) == 1 and not has_child and not has_call:
+                found[root] = open_ones[0], await self.last_event(workspace, root)
+        return found
+
     async def settled_questions(self, questions: Collection[str]) -> frozenset[str]:
         pending = {one.id for one in self._tables.questions.values() if one.status == "pending"}
         return frozenset(questions) - pending

@@ -3,11 +3,12 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from run_values import LATER, a_question, a_run, a_sample, accept
+from run_values import LATER, a_child, a_question, a_run, a_sample, a_step, accept, an_event
 from store_values import NOON
 
 from dragoman.errors import Outdated
 from dragoman.store import Store, open_store
+from dragoman.store.records import JournalBatch
 
 pytestmark = pytest.mark.anyio
 
@@ -82,6 +83,31 @@ async def test_a_run_that_ends_closes_its_open_questions(store: Store) -> None:
         "q1": "cancelled",
         "q2": "pending",
     }
+
+
+async def test_a_run_rests_where_nothing_but_one_answer_is_missing(store: Store) -> None:
+    """Each of the others differs by one thing from the first; the last two have come to rest again."""
+    names = "alone asked_by_server asked_twice child_asks child_works call_left call_ended child_ended".split()
+    runs = {name: a_run(name) for name in [*names, "answered", "unasked"]}
+    for run in runs.values():
+        await accept(store, run)
+    for name in [*names, "answered"]:
+        await store.runs.ask(a_question(runs[name], name, connector="x" if name == "asked_by_server" else ""))
+    await store.runs.ask(a_question(runs["asked_twice"], "q2", key="other"))
+    await store.runs.answer("local", "owner", "answered", "Rome", NOON)
+    for name, status in [("child_works", "waiting"), ("child_ended", "done")]:
+        await accept(store, a_child(runs[name], f"{name}_1", status=status))
+    asking = a_child(runs["child_asks"], "child_asks_1", status="waiting")
+    await accept(store, asking)
+    await store.runs.ask(a_question(asking, "q3"))
+    left = [a_step(runs[name], kind="call.departed", key="1:b") for name in ("call_left", "call_ended")]
+    ended = a_step(runs["call_ended"], kind="call.finished", key="1:b")
+    await store.runs.write(JournalBatch(steps=[*left, ended], events=[an_event(runs["alone"], 7)]))
+    found = await store.runs.resting([("local", name) for name in runs])
+    assert sorted(found) == ["alone", "call_ended", "child_ended"]
+    assert found["alone"] == (a_question(runs["alone"], "alone"), 7)
+    assert await store.runs.resting([("other", "alone")]) == {}
+    assert await store.runs.resting([]) == {}
 
 
 async def test_questions_expire_and_those_without_a_run_go(store: Store) -> None:

@@ -7,7 +7,7 @@ looks by itself, nodes are handed what waits.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Collection, Generator, Sequence
+from collections.abc import AsyncGenerator, Collection, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from dragoman.background_tasks import BackgroundTasks, Supervisor
 from dragoman.cluster import Cluster, Node, RunKey
 from dragoman.errors import DragomanError, ShuttingDown
-from dragoman.run import Message, Run
+from dragoman.run import Message, Question, Run
 from dragoman.runs.execution import RunDependencies, RunExecution
 from dragoman.runs.run_endings import queued
 from dragoman.runs.run_family import RunFamily
@@ -164,7 +164,7 @@ class RunDispatcher:
         family, task = held
         if not family.cancelled:  # once: a second time would cut short what is said of the first
             family.cancelled = True
-            if family.is_ready:
+            if family.is_ready or family.rests:  # else it has not begun, and looks before it does
                 task.cancel()
         return True
 
@@ -175,7 +175,7 @@ class RunDispatcher:
     @property
     def at_work(self) -> int:
         """How many of them do not wait for a person."""
-        return sum(not family.clock.is_waiting for family, _ in self._families.values())
+        return sum(not (family.rests or family.clock.is_waiting) for family, _ in self._families.values())
 
     async def hand_over(self, patience: float) -> None:
         """The process stops: nothing more begins here, and what is under way is given back, to be taken up
@@ -289,15 +289,22 @@ class RunDispatcher:
         found = await self._parts.runs.claim(
             self.worker, now + LEASE, now, dead=dead, limit=most, only=wanted
         )
+        resting = await self._resting(found)
         if self._is_leaving:
             await self._give_back([run.id for run in found])
             return
         for run in found:
-            self._start(run, asked_at)
+            self._start(run, asked_at, *resting.get(run.id, ()))
         if found:
             self._left = True
         if wanted is None and len(found) == most:
             self._work.put()  # there is more where this came from
+
+    async def _resting(self, runs: Sequence[Run]) -> Mapping[str, tuple[Question, int]]:
+        try:
+            return await self._parts.questions.resting(runs)
+        except DragomanError:
+            return {}  # they are claimed: whoever goes on with them meets it again
 
     async def _offer(self, limit: int, thread: tuple[str, str, str] | None = None) -> None:
         """Puts what waits into the queue: NATS forgot it, who executed it is gone, or its turn has come."""
@@ -315,19 +322,26 @@ class RunDispatcher:
     def _is_gone(self, worker: Worker | None) -> bool:
         return worker is not None and worker.node is not None and not self._cluster.may_live(worker.node)
 
-    def _start(self, run: Run, leased_at: float) -> None:
+    def _start(
+        self, run: Run, leased_at: float, question: Question | None = None, last_event: int = 0
+    ) -> None:
+        """With a `question`: that is all it waits for, and `last_event` its last one's number."""
         if run.id in self._families:
             return
         family = RunFamily(run)
         self._unfinished.pop(run.id, None)
         if not self._families:
             self._are_renewed(leased_at)
-        task = self._tasks.start(self._execute(run, family), f"run {run.id}")
+        if question is not None:
+            self._parts.streams.begin(run, last_event)
+        task = self._tasks.start(self._execute(run, family, question), f"run {run.id}")
         self._families[run.id] = (family, task)
 
-    async def _execute(self, run: Run, family: RunFamily) -> None:
+    async def _execute(self, run: Run, family: RunFamily, question: Question | None) -> None:
         parts = self._parts
         try:
+            if question is not None:
+                await self._rest(family, question)
             with suppress(TimeoutError):  # first all whose messages are being accepted get their answers
                 async with asyncio.timeout(_COURTESY):
                     await self._may_start.wait()
@@ -354,6 +368,23 @@ class RunDispatcher:
             self._families.pop(run.id, None)
             if self._left and not self._work.is_handed_out:
                 self._work.put()
+
+    async def _rest(self, family: RunFamily, question: Question) -> None:
+        """Until there is an answer, or somebody wants its end. To go on with a run only to find that it still
+        waits would make a restart with many of them slow.
+        """
+        task = asyncio.current_task()
+        if task is None or family.cancelled:
+            return
+        family.rests = True
+        try:
+            await self._parts.questions.settled(question)
+        except asyncio.CancelledError:
+            if not family.cancelled or family.lost:
+                raise
+            task.uncancel()  # it goes on, to its end
+        finally:
+            family.rests = False
 
     def _lose(self, runs: frozenset[str]) -> None:
         """Nothing is written of these: another process has them, or they were removed."""

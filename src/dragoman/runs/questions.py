@@ -1,6 +1,6 @@
 """Questions of agents to a person: asked once, waited for, answered by any door, also after a restart."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from secrets import token_hex
 from typing import Any
@@ -59,8 +59,13 @@ class RunQuestions:
             )
         )
 
-    async def answered(self, question: Question) -> Any:
-        """Waits for the answer. Raises `NobodyAnswered` when its time is over, or the person declined."""
+    async def resting(self, runs: Sequence[Run]) -> Mapping[str, tuple[Question, int]]:
+        """Those that need nothing but an answer, with the question and the number of their last event."""
+        waiting = [(run.workspace, run.id) for run in runs if run.status == "waiting" and not run.cancel_asked]
+        return await self._rows.resting(waiting) if waiting else {}
+
+    async def settled(self, question: Question) -> Question | None:
+        """The question once it is answered or declined, or its time is over. None when it is gone."""
         event = self.awaited.event(question.id)
         # It may have been answered already.
         current = await self._rows.find_question(question.workspace, question.user, question.id)
@@ -70,6 +75,11 @@ class RunQuestions:
                 break
             if await self.awaited.wait(event, left):
                 current = await self._rows.find_question(question.workspace, question.user, question.id)
+        return current
+
+    async def answered(self, question: Question) -> Any:
+        """Waits for the answer. Raises `NobodyAnswered` when its time is over, or the person declined."""
+        current = await self.settled(question)
         if current is not None and current.status == "declined":
             raise NobodyAnswered("the person declined to answer", hint="go on without")
         if current is None or current.status != "answered":

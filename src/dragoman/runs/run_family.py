@@ -67,6 +67,7 @@ class WorkClock:
 @dataclass(slots=True)
 class RunFamily:
     """`cancelled`: a person wants its end. `lost`: another process has it. `left`: this process stops.
+    `rests`: it was taken up, and is not gone on with until a person has answered.
 
     `begun`: calls so far. `unrepeatable`: calls under way that must not be made twice.
     """
@@ -79,6 +80,7 @@ class RunFamily:
     cancelled: bool = False
     lost: bool = False
     left: bool = False
+    rests: bool = False
     has_asked: bool = False
     has_told_calls: bool = False  # that it has made all that it may
     is_ready: bool = False

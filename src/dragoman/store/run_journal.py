@@ -48,6 +48,12 @@ _EVENTS = PreparedStatement(
     .limit(bindparam("most"))
 )
 _EVENT_NAMES = tuple(_events.c.keys())
+_STEPS = PreparedStatement(
+    select(_steps)
+    .where(_steps.c.workspace == bindparam("of_workspace"), _steps.c.run == bindparam("of_run"))
+    .order_by(_steps.c.number)
+)
+_STEP_NAMES = tuple(_steps.c.keys())
 
 
 class SqlRunJournal(SqlAggregate):
@@ -102,8 +108,8 @@ class SqlRunJournal(SqlAggregate):
         self._new_steps.insert(connection, rows)
 
     async def steps(self, workspace: str, run: str) -> Sequence[Step]:
-        query = select(_steps).filter_by(workspace=workspace, run=run).order_by(_steps.c.number)
-        return [Step(**row) for row in await self._database.rows(query)]
+        found = await self._database.found(_STEPS, {"of_workspace": workspace, "of_run": run})
+        return [Step(**dict(zip(_STEP_NAMES, row, strict=True))) for row in found]
 
     async def events(
         self, workspace: str, root: str, *, after: int = 0, limit: int = 1000

@@ -1,19 +1,82 @@
 """Questions of agents to people as rows. A run asks each one once, however often it is taken on again."""
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Update, and_, delete, exists, not_, select, update
+from sqlalchemy import (
+    Connection,
+    RowMapping,
+    Update,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    func,
+    not_,
+    select,
+    tuple_,
+    update,
+)
 
-from dragoman.run import Message, Question
+from dragoman.run import FINISHED, Message, Question
 from dragoman.store import tables
 from dragoman.store.database import SqlAggregate
+from dragoman.store.prepared_statement import PreparedStatement
+from dragoman.store.run_families import Key
 from dragoman.store.threads import add_messages, place_of, wait_for_threads
 
 _rows = tables.questions
 _runs = tables.runs
+_steps = tables.run_steps
+_events = tables.run_events
 _KEPT = timedelta(days=30)
+_NAMES = tuple(_rows.c.keys())
+_ROOT = _NAMES.index("root")
+# Made once: to put them together costs more than to execute them.
+_FOUND = PreparedStatement(
+    select(_rows).where(
+        _rows.c.workspace == bindparam("of_workspace"),
+        _rows.c.user == bindparam("of_user"),
+        _rows.c.id == bindparam("of_question"),
+    )
+)
+_has_child_at_work = exists().where(
+    _runs.c.workspace == _rows.c.workspace,
+    _runs.c.root == _rows.c.root,
+    _runs.c.id != _rows.c.root,
+    _runs.c.status.not_in(sorted(FINISHED)),
+)
+_ended = _steps.alias("ended")
+_is_ended = exists().where(
+    _ended.c.workspace == _steps.c.workspace,
+    _ended.c.run == _steps.c.run,
+    _ended.c.kind == "call.finished",
+    _ended.c.key == _steps.c.key,
+)
+_has_call_under_way = exists().where(
+    _steps.c.workspace == _rows.c.workspace,
+    _steps.c.run == _rows.c.root,
+    _steps.c.kind == "call.departed",
+    not_(_is_ended),
+)
+_last_event = (
+    select(func.max(_events.c.number))
+    .where(_events.c.workspace == _rows.c.workspace, _events.c.root == _rows.c.root)
+    .scalar_subquery()
+)
+_RESTING = PreparedStatement(
+    select(*_rows.columns, _last_event).where(
+        tuple_(_rows.c.workspace, _rows.c.root).in_(bindparam("roots", expanding=True)),
+        _rows.c.status == "pending",
+        _rows.c.run == _rows.c.root,
+        _rows.c.connector == "",  # a server that asks has not survived what its call has not survived
+        not_(_has_child_at_work),
+        not_(_has_call_under_way),
+    ),
+    "roots",
+)
 
 
 class SqlRunQuestions(SqlAggregate):
@@ -29,11 +92,9 @@ class SqlRunQuestions(SqlAggregate):
             return _question((await connection.execute(query)).mappings().one())
 
     async def find_question(self, workspace: str, user: str, question: str) -> Question | None:
-        query = select(_rows).where(
-            _rows.c.workspace == workspace, _rows.c.user == user, _rows.c.id == question
-        )
-        row = await self._database.row(query)
-        return _question(row) if row else None
+        facts = {"of_workspace": workspace, "of_user": user, "of_question": question}
+        found = await self._database.found(_FOUND, facts)
+        return Question(**dict(zip(_NAMES, found[0], strict=True))) if found else None
 
     async def questions(
         self,
@@ -72,6 +133,15 @@ class SqlRunQuestions(SqlAggregate):
             return add_messages(connection, [message])[0] if connection.execute(answered).rowcount else None
 
         return await self._database.transact(written)
+
+    async def resting(self, roots: Sequence[Key]) -> Mapping[str, tuple[Question, int]]:
+        found = await self._database.found(_RESTING, {"roots": [*roots]}) if roots else ()
+        several = Counter(row[_ROOT] for row in found)
+        return {
+            row[_ROOT]: (Question(**dict(zip(_NAMES, row, strict=False))), row[-1])
+            for row in found
+            if several[row[_ROOT]] == 1
+        }
 
     async def settled_questions(self, questions: Collection[str]) -> frozenset[str]:
         query = select(_rows.c.id).where(_rows.c.id.in_(questions), _rows.c.status == "pending")

@@ -37,6 +37,11 @@ _NEW = BulkInsert(_rows)
 _FOUND = PreparedStatement(
     select(_rows).where(_rows.c.workspace == bindparam("of_workspace"), _rows.c.id == bindparam("of_run"))
 )
+_FAMILY = PreparedStatement(
+    select(_rows)
+    .where(_rows.c.workspace == bindparam("of_workspace"), _rows.c.root == bindparam("of_root"))
+    .order_by(_rows.c.id != _rows.c.root, _rows.c.created_at, _rows.c.id)
+)
 _NAMES = tuple(_rows.c.keys())
 
 
@@ -123,8 +128,8 @@ class SqlRuns(SqlRunJournal, SqlRunClaims, SqlRunQuestions):
         return await self._runs(query.order_by(*_order(rows, sort)).limit(limit))
 
     async def family(self, workspace: str, root: str) -> Sequence[Run]:
-        query = select(_rows).filter_by(workspace=workspace, root=root)
-        return await self._runs(query.order_by(_rows.c.id != root, _rows.c.created_at, _rows.c.id))
+        found = await self._database.found(_FAMILY, {"of_workspace": workspace, "of_root": root})
+        return [run_of(dict(zip(_NAMES, row, strict=True))) for row in found]
 
     async def child(self, workspace: str, parent: str, parent_call: str) -> Run | None:
         is_child = (_rows.c.parent == parent) & (_rows.c.parent_call == parent_call)
