@@ -81,6 +81,7 @@ def test_figures_are_those_of_the_last_runs_of_an_arm() -> None:
             milliseconds=float(number),
             tokens=10,
             cost=0.5,
+            unpriced=number % 2,
             thumb=1 if number == 249 else -1 if number == 248 else 0,
             at=datetime.now(UTC),
         )
@@ -91,6 +92,7 @@ def test_figures_are_those_of_the_last_runs_of_an_arm() -> None:
     assert figures.latency_ms == pytest.approx(149.5)
     assert figures.latency_p95_ms == 239
     assert (figures.tokens, figures.cost, figures.thumbs_up, figures.thumbs_down) == (10, 0.5, 1, 1)
+    assert figures.unpriced == 100
 
 
 @pytest.mark.parametrize(

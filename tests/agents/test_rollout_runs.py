@@ -149,6 +149,7 @@ async def test_the_other_arm_works_directly_and_waiting_for_people_is_no_latency
         assert (run.exposure, run.arm) == ("direct", "direct")
         figures = (await hub.rollout.status()).arms["direct"]
         assert (figures.runs, figures.errors) == (1, 0)
+        assert figures.unpriced == run.usage.unpriced == 2, "nobody knows what a scripted model costs"
         assert run.finished_at is not None
         assert run.started_at is not None
         elapsed = (run.finished_at - run.started_at).total_seconds() * 1000

@@ -75,7 +75,10 @@ class RolloutThresholds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutFigures:
-    """What the runs of one arm were like. Milliseconds of work; money in dollars; means of a run."""
+    """What the runs of one arm were like. Milliseconds of work; money in dollars; means of a run.
+
+    `unpriced` are requests to models whose price nobody knows, which `cost` does not contain.
+    """
 
     runs: int = 0
     errors: int = 0
@@ -83,6 +86,7 @@ class RolloutFigures:
     latency_p95_ms: float = 0.0
     tokens: float = 0.0
     cost: float = 0.0
+    unpriced: int = 0
     thumbs_up: int = 0
     thumbs_down: int = 0
 
@@ -104,6 +108,7 @@ class RolloutFigures:
             latency_p95_ms=times[ceil(0.95 * count) - 1],
             tokens=sum(sample.tokens for sample in samples) / count,
             cost=sum(sample.cost for sample in samples) / count,
+            unpriced=sum(sample.unpriced for sample in samples),
             thumbs_up=sum(sample.thumb > 0 for sample in samples),
             thumbs_down=sum(sample.thumb < 0 for sample in samples),
         )

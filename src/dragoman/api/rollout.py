@@ -26,7 +26,9 @@ class RolloutChanges(BaseModel):
 
 
 class RolloutFiguresShape(Shape):
-    """Of the runs that count. `error_share` is in percent, `tokens` and `cost` are means of a run."""
+    """Of the runs that count. `error_share` is in percent, `tokens` and `cost` are means of a run; `unpriced`
+    are requests to models whose price nobody knows, which `cost` does not contain.
+    """
 
     runs: int
     errors: int
@@ -35,6 +37,7 @@ class RolloutFiguresShape(Shape):
     latency_p95_ms: float
     tokens: float
     cost: float
+    unpriced: int
     thumbs_up: int
     thumbs_down: int
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dragoman.cli.door import path_of
+from dragoman.cli.run_lines import spent
 from dragoman.cli.screen import Screen, ago, plain
 from dragoman.cli.session import AsJson, request
 from dragoman.cli.tables import new_table
@@ -120,7 +121,7 @@ def _table(arms: Mapping[str, Any]) -> "Table":
             f"{one['latency_ms']:,.0f} ms",
             f"{one['latency_p95_ms']:,.0f} ms",
             f"{one['tokens']:,.0f}",
-            f"${one['cost']:.4f}",
+            spent(one),
             f"+{one['thumbs_up']} −{one['thumbs_down']}",
         )
     return table

@@ -18,6 +18,7 @@ from starlette.responses import HTMLResponse, Response
 from dragoman import extras
 from dragoman.agent import AgentNumbers
 from dragoman.agents.citations import rewritten
+from dragoman.agents.rollout import RolloutFigures
 from dragoman.console.places import PLACES, MenuEntry
 from dragoman.console.sessions import BrowserSession
 from dragoman.console.static_files import StaticFiles
@@ -274,7 +275,7 @@ def money(dollars: float | None) -> str:
     return f"${dollars:.4f}" if dollars < 0.01 else f"${dollars:,.2f}"
 
 
-def spent(usage: RunUsage | AgentNumbers) -> str:
+def spent(usage: RunUsage | AgentNumbers | RolloutFigures) -> str:
     """What work cost; a price that nobody knows is no price of nothing."""
     if not usage.unpriced:
         return money(usage.cost)

@@ -253,6 +253,7 @@ class RolloutState:
             milliseconds=milliseconds,
             tokens=run.usage.input_tokens + run.usage.output_tokens,
             cost=run.usage.cost,
+            unpriced=run.usage.unpriced,
             at=run.finished_at or datetime.now(UTC),
         )
 

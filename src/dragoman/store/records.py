@@ -458,5 +458,6 @@ class RolloutSample:
     milliseconds: float
     tokens: int
     cost: float
+    unpriced: int = 0
     thumb: int = 0
     at: datetime

@@ -27,7 +27,7 @@ from dragoman.store.location import DatabaseLocation
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0021"
+HEAD = "0022"
 VERSION_TABLE = "dragoman_schema"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 ADVISORY_LOCK = 7236_8301

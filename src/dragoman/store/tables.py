@@ -723,6 +723,7 @@ rollout_samples = Table(
     Column("cost", Float, nullable=False),
     Column("thumb", Integer, nullable=False),
     Column("at", UtcDateTime, nullable=False, index=True),
+    Column("unpriced", Integer, nullable=False, server_default="0"),
 )
 
 # What changed, for other processes to read: see `changes.py`. In SQLite there is one writer at a time and

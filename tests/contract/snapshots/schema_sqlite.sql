@@ -445,7 +445,7 @@ CREATE TABLE rollout_samples (
     tokens BIGINT NOT NULL,
     cost FLOAT NOT NULL,
     thumb INTEGER NOT NULL,
-    at DATETIME NOT NULL,
+    at DATETIME NOT NULL, unpriced INTEGER DEFAULT '0' NOT NULL,
     CONSTRAINT pk_rollout_samples PRIMARY KEY (workspace, run)
 );
 
