@@ -9,11 +9,12 @@ import pytest
 
 from dragoman import Hub
 from dragoman.errors import ClusterUnavailable, DragomanError, StoreUnavailable
+from dragoman.run import Question
 from dragoman.settings import Settings
 from runs.scripted import model_of
-from servers.hubs import quick
+from servers.hubs import quick, until
 from servers.processes import journal, stdio
-from store.memory_store import MemoryUsage, Tables, memory_store
+from store.memory_store import MemoryRuns, MemoryUsage, Tables, memory_store
 
 pytestmark = pytest.mark.anyio
 
@@ -55,3 +56,39 @@ async def test_a_call_is_made_once_when_what_was_away_is_back(
         assert "hello" in (run.answer or "")
         assert "does not answer" not in (run.answer or "")
         assert journal(tmp_path / "journal") == (["hello"] if tool == "send" else [])
+
+
+class AwayQuestions(MemoryRuns):
+    """Does not answer the next `times` that a question is looked for."""
+
+    times = 0
+
+    async def find_question(self, workspace: str, user: str, question: str) -> Question | None:
+        if self.times:
+            self.times -= 1
+            raise StoreUnavailable("the store does not answer", hint="see whether it runs")
+        return await super().find_question(workspace, user, question)
+
+
+async def test_a_run_that_waits_for_an_answer_after_a_restart_does_not_mind_that_the_store_is_away(
+    tmp_path: Path,
+) -> None:
+    runs = AwayQuestions(Tables())
+    store = replace(memory_store(), runs=runs)
+    settings = Settings(home=tmp_path / "home", model="scripted")
+    model = model_of(("ask_person", {"question": "Which one?"}))
+    async with Hub(settings, store=store) as hub:
+        hub.models.register("scripted", model)
+        run = (await hub.messages.post("ask")).run
+        await until(lambda: hub.runs.questions(), within=15)
+    runs.times = 1
+    async with Hub(settings, store=store) as hub:
+        hub.models.register("scripted", model)
+        dispatch = await hub.open_engine()
+        await until(lambda: not runs.times, within=15)
+        assert dispatch.held == {run.id}, "it is not given up"
+        (question,) = await hub.runs.questions()
+        await hub.runs.answer(question.id, "this")
+        assert (await hub.runs.finished(run)).answer == '["this"]'
+        kinds = [event.kind async for event in hub.runs.follow(run.id)]
+        assert kinds.count("run.resumed") == 1

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 
 from dragoman.background_tasks import BackgroundTasks, Supervisor
 from dragoman.cluster import Cluster, Node, RunKey
-from dragoman.errors import DragomanError, ShuttingDown
+from dragoman.errors import DragomanError, ShuttingDown, StoreUnavailable
 from dragoman.run import Message, Question, Run
 from dragoman.runs.execution import RunDependencies, RunExecution
 from dragoman.runs.run_endings import queued
@@ -378,7 +378,11 @@ class RunDispatcher:
             return
         family.rests = True
         try:
-            await self._parts.questions.settled(question)
+            while True:
+                with suppress(StoreUnavailable):  # how long that may last is the lease's to say
+                    await self._parts.questions.settled(question)
+                    break
+                await asyncio.sleep(_AFTER_FAILURE)
         except asyncio.CancelledError:
             if not family.cancelled or family.lost:
                 raise
