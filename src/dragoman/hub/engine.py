@@ -73,7 +73,7 @@ class RunEngine:
     async def __aenter__(self) -> Self:
         rows, cluster = self._runtime.store.runs, self._runtime.cluster
         self._stack.enter_context(self.streams.listening())
-        self._stack.enter_context(cluster.listen("answered", self.questions.awaited.heard))
+        await self._stack.enter_async_context(self.questions.awaited.opened(self._supervisor))
         self._stack.enter_context(cluster.listen("cancelled", self._heard_of_cancelling))
         self._journal = await self._stack.enter_async_context(
             open_journal(rows, self.streams.publish, self._worker(), self._supervisor)

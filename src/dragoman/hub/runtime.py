@@ -374,7 +374,7 @@ class Runtime:
             self.settings.approval_wait,
             on_client_answer=self._note_client_answer,
         )
-        stack.enter_context(self.cluster.listen("answered", self.approvals.awaited.heard))
+        await stack.enter_async_context(self.approvals.awaited.opened(self.supervisor))
         clock = self.store.clock
         self.budgets = Budgets(
             self.store.usage,
