@@ -87,12 +87,10 @@ async def test_what_waits_for_an_answer_is_gone_on_with_once_it_is_given(
         await until(lambda: _count(hub, 2), within=15)
     for _ in range(2):
         async with open_scripted(tmp_path, MODEL, database_url) as hub:
-            dispatch = await hub.open_engine()
-            await until(lambda: dispatch.held == {run.id, other.id} and not dispatch.at_work, within=15)
+            await _until_held(hub, run, other)
     async with open_scripted(tmp_path, MODEL, database_url) as hub:
         follower = asyncio.ensure_future(told(hub, run))
-        dispatch = await hub.open_engine()
-        await until(lambda: dispatch.held == {run.id, other.id} and not dispatch.at_work, within=15)
+        await _until_held(hub, run, other)
         assert {one.status for one in await hub.runs.list(limit=2)} == {"waiting"}
         await hub.runs.cancel(other.id)
         async with deadline(3):
@@ -103,7 +101,7 @@ async def test_what_waits_for_an_answer_is_gone_on_with_once_it_is_given(
             assert (await hub.runs.finished(run)).answer == '["this"]'
             events = await follower
         kinds = [event.kind for event in events]
-        assert kinds.count("question.asked") == kinds.count("run.resumed") == 1, "nothing came of the restarts"
+        assert kinds.count("question.asked") == kinds.count("run.resumed") == 1, kinds
         assert [event.number for event in events] == [*range(1, len(events) + 1)]
 
 
@@ -365,6 +363,11 @@ def _of_nobody(name: str, request: str) -> Run:
 async def _all_done(store: Store) -> bool:
     found = [await store.runs.find("local", f"r{number}") for number in range(12)]
     return all(run is not None and run.status == "done" for run in found)
+
+
+async def _until_held(hub: Hub, *runs: Run) -> None:
+    dispatch, wanted = await hub.open_engine(), {run.id for run in runs}
+    await until(lambda: dispatch.held == wanted and not dispatch.at_work, within=15)
 
 
 async def _is(hub: Hub, run: Run, status: str) -> bool:

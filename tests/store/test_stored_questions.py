@@ -87,7 +87,8 @@ async def test_a_run_that_ends_closes_its_open_questions(store: Store) -> None:
 
 async def test_a_run_rests_where_nothing_but_one_answer_is_missing(store: Store) -> None:
     """Each of the others differs by one thing from the first; the last two have come to rest again."""
-    names = "alone asked_by_server asked_twice child_asks child_works call_left call_ended child_ended".split()
+    others = ["asked_by_server", "asked_twice", "child_asks", "child_works", "call_left"]
+    names = ["alone", *others, "call_ended", "child_ended"]
     runs = {name: a_run(name) for name in [*names, "answered", "unasked"]}
     for run in runs.values():
         await accept(store, run)

@@ -61,8 +61,8 @@ class RunQuestions:
 
     async def resting(self, runs: Sequence[Run]) -> Mapping[str, tuple[Question, int]]:
         """Those that need nothing but an answer, with the question and the number of their last event."""
-        waiting = [(run.workspace, run.id) for run in runs if run.status == "waiting" and not run.cancel_asked]
-        return await self._rows.resting(waiting) if waiting else {}
+        waiting = [run for run in runs if run.status == "waiting" and not run.cancel_asked]
+        return await self._rows.resting([(run.workspace, run.id) for run in waiting]) if waiting else {}
 
     async def settled(self, question: Question) -> Question | None:
         """The question once it is answered or declined, or its time is over. None when it is gone."""
