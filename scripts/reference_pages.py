@@ -13,7 +13,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, Unpack, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, Unpack, cast, get_args, get_origin, get_type_hints
 
 import typer
 from pydantic import BaseModel
@@ -325,11 +325,11 @@ def doc(what: Any) -> str:
 
 
 def methods_of(kind: type, skipped: Iterable[str] = (), level: int = 3) -> str:
-    text = ""
+    text, is_record = "", is_dataclass(kind)
     for name, member in inspect.getmembers(kind):
         if name.startswith("_") or name in skipped or is_inherited(kind, name):
             continue
-        if isinstance(member, property) and not is_dataclass(kind):
+        if isinstance(member, property) and not is_record:
             text += f"\n{'#' * level} {name}\n\n{doc(member)}\n"
         elif inspect.isfunction(member):
             text += f"\n{'#' * level} {name}\n\n```python\n{signature(name, member)}\n```\n\n{doc(member)}\n"
@@ -368,7 +368,7 @@ def signature(name: str, function: Callable[..., Any]) -> str:
 
 
 def shown_default(value: Any) -> str:
-    return repr(value) if isinstance(value, str | int | float | bool | tuple | None) else "…"
+    return repr(value) if value is None or type(value) in (str, int, float, bool, tuple) else "…"
 
 
 def annotation(kind: Any) -> str:
@@ -380,7 +380,7 @@ def annotation(kind: Any) -> str:
     if isinstance(kind, str):
         return kind
     if isinstance(kind, list):
-        return f"[{', '.join(map(annotation, kind))}]"
+        return f"[{', '.join(map(annotation, cast('list[Any]', kind)))}]"
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Unpack:
         return f"Unpack[{annotation(inner[0])}]"

@@ -26,7 +26,7 @@ class Answers:
         self.looks.append(frozenset(keys))
         if self.is_away:
             raise StoreUnavailable("the store does not answer", hint="see whether it runs")
-        return self.written & frozenset(keys)
+        return frozenset(keys) & self.written
 
 
 async def test_one_look_serves_all_who_wait_and_nobody_looks_where_nobody_waits() -> None:

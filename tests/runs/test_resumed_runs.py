@@ -366,7 +366,7 @@ async def _all_done(store: Store) -> bool:
 
 
 async def _until_held(hub: Hub, *runs: Run) -> None:
-    dispatch, wanted = await hub.open_engine(), {run.id for run in runs}
+    dispatch, wanted = await hub.open_engine(), frozenset(run.id for run in runs)
     await until(lambda: dispatch.held == wanted and not dispatch.at_work, within=15)
 
 

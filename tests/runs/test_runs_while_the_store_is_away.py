@@ -80,13 +80,17 @@ async def test_a_run_that_waits_for_an_answer_after_a_restart_does_not_mind_that
     async with Hub(settings, store=store) as hub:
         hub.models.register("scripted", model)
         run = (await hub.messages.post("ask")).run
-        await until(lambda: hub.runs.questions(), within=15)
+
+        async def is_asked() -> bool:
+            return bool(await hub.runs.questions())
+
+        await until(is_asked, within=15)
     runs.times = 1
     async with Hub(settings, store=store) as hub:
         hub.models.register("scripted", model)
         dispatch = await hub.open_engine()
         await until(lambda: not runs.times, within=15)
-        assert dispatch.held == {run.id}, "it is not given up"
+        assert dispatch.held == frozenset({run.id}), "it is not given up"
         (question,) = await hub.runs.questions()
         await hub.runs.answer(question.id, "this")
         assert (await hub.runs.finished(run)).answer == '["this"]'

@@ -40,6 +40,7 @@ from dragoman.store.records import (
     NewRun,
     OneTimeValue,
     RegisteredClient,
+    RestingRun,
     RolloutSample,
     SealedSecret,
     SealedSigningKey,
@@ -828,8 +829,8 @@ class MemoryRuns(Aggregate):
             return None
         return self._tables.add_message(message)
 
-    async def resting(self, roots: Sequence[tuple[str, str]]) -> Mapping[str, tuple[Question, int]]:
-        found: dict[str, tuple[Question, int]] = {}
+    async def resting(self, roots: Sequence[tuple[str, str]]) -> Mapping[str, RestingRun]:
+        found: dict[str, RestingRun] = {}
         for workspace, root in roots:
             open_ones = [
                 one
@@ -844,7 +845,7 @@ class MemoryRuns(Aggregate):
             ended = {step.key for step in steps if step.kind == "call.finished"}
             has_call = any(step.kind == "call.departed" and step.key not in ended for step in steps)
             if len(open_ones) == 1 and not has_child and not has_call:
-                found[root] = open_ones[0], await self.last_event(workspace, root)
+                found[root] = RestingRun(open_ones[0], await self.last_event(workspace, root))
         return found
 
     async def settled_questions(self, questions: Collection[str]) -> frozenset[str]:

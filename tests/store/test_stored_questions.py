@@ -8,7 +8,7 @@ from store_values import NOON
 
 from dragoman.errors import Outdated
 from dragoman.store import Store, open_store
-from dragoman.store.records import JournalBatch
+from dragoman.store.records import JournalBatch, RestingRun
 
 pytestmark = pytest.mark.anyio
 
@@ -106,7 +106,7 @@ async def test_a_run_rests_where_nothing_but_one_answer_is_missing(store: Store)
     await store.runs.write(JournalBatch(steps=[*left, ended], events=[an_event(runs["alone"], 7)]))
     found = await store.runs.resting([("local", name) for name in runs])
     assert sorted(found) == ["alone", "call_ended", "child_ended"]
-    assert found["alone"] == (a_question(runs["alone"], "alone"), 7)
+    assert found["alone"] == RestingRun(a_question(runs["alone"], "alone"), 7)
     assert await store.runs.resting([("other", "alone")]) == {}
     assert await store.runs.resting([]) == {}
 

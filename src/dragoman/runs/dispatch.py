@@ -21,7 +21,7 @@ from dragoman.runs.run_endings import queued
 from dragoman.runs.run_family import RunFamily
 from dragoman.runs.workers import Worker, dead_among
 from dragoman.store.protocols import RunStore
-from dragoman.store.records import AcceptedRun, BegunThread, NewRun
+from dragoman.store.records import AcceptedRun, BegunThread, NewRun, RestingRun
 from dragoman.telemetry.logs import get_logger
 
 _ACCEPTED_AT_ONCE = (
@@ -294,13 +294,13 @@ class RunDispatcher:
             await self._give_back([run.id for run in found])
             return
         for run in found:
-            self._start(run, asked_at, *resting.get(run.id, ()))
+            self._start(run, asked_at, resting.get(run.id))
         if found:
             self._left = True
         if wanted is None and len(found) == most:
             self._work.put()  # there is more where this came from
 
-    async def _resting(self, runs: Sequence[Run]) -> Mapping[str, tuple[Question, int]]:
+    async def _resting(self, runs: Sequence[Run]) -> Mapping[str, RestingRun]:
         try:
             return await self._parts.questions.resting(runs)
         except DragomanError:
@@ -322,18 +322,16 @@ class RunDispatcher:
     def _is_gone(self, worker: Worker | None) -> bool:
         return worker is not None and worker.node is not None and not self._cluster.may_live(worker.node)
 
-    def _start(
-        self, run: Run, leased_at: float, question: Question | None = None, last_event: int = 0
-    ) -> None:
-        """With a `question`: that is all it waits for, and `last_event` its last one's number."""
+    def _start(self, run: Run, leased_at: float, resting: RestingRun | None = None) -> None:
         if run.id in self._families:
             return
         family = RunFamily(run)
         self._unfinished.pop(run.id, None)
         if not self._families:
             self._are_renewed(leased_at)
-        if question is not None:
-            self._parts.streams.begin(run, last_event)
+        if resting is not None:
+            self._parts.streams.begin(run, resting.last_event)
+        question = None if resting is None else resting.question
         task = self._tasks.start(self._execute(run, family, question), f"run {run.id}")
         self._families[run.id] = (family, task)
 

@@ -10,6 +10,7 @@ from dragoman.cluster.awaited import Awaited
 from dragoman.errors import NobodyAnswered
 from dragoman.run import Question, Run
 from dragoman.store.protocols import RunStore
+from dragoman.store.records import RestingRun
 
 QUESTION_LASTS = timedelta(hours=24)
 
@@ -59,8 +60,8 @@ class RunQuestions:
             )
         )
 
-    async def resting(self, runs: Sequence[Run]) -> Mapping[str, tuple[Question, int]]:
-        """Those that need nothing but an answer, with the question and the number of their last event."""
+    async def resting(self, runs: Sequence[Run]) -> Mapping[str, RestingRun]:
+        """Those that need nothing but an answer."""
         waiting = [run for run in runs if run.status == "waiting" and not run.cancel_asked]
         return await self._rows.resting([(run.workspace, run.id) for run in waiting]) if waiting else {}
 

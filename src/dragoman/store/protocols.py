@@ -57,6 +57,7 @@ from dragoman.store.records import (
     NewRun,
     OneTimeValue,
     RegisteredClient,
+    RestingRun,
     RolloutSample,
     SealedSecret,
     SealedSigningKey,
@@ -401,9 +402,9 @@ class RunStore(Protocol):
     async def answer_by(self, message: Message, question: str, now: datetime) -> Message | None:
         """The same with what a person writes in the thread, which is added to it."""
 
-    async def resting(self, roots: Sequence[tuple[str, str]]) -> Mapping[str, tuple[Question, int]]:
+    async def resting(self, roots: Sequence[tuple[str, str]]) -> Mapping[str, RestingRun]:
         """Of these root runs, by workspace and id, those in which nothing happens until a person answers the
-        one question that the run itself asked: with it, and the number of the run's last event.
+        one question that the run itself asked.
 
         None of its child runs is at work, and no call is under way of which it is not known how it ended.
         """

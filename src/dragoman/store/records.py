@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 from dragoman.agent import AgentNumbers
 from dragoman.connector import Origin
 from dragoman.people import Thread
-from dragoman.run import Message, Run, RunEvent, Step
+from dragoman.run import Message, Question, Run, RunEvent, Step
 from dragoman.telemetry.time_buckets import MEASURES
 from dragoman.tool import ToolDefinition
 
@@ -32,6 +32,13 @@ ChangeKind = Literal[
     "client_session",
     "one_time_value",
 ]
+
+
+class RestingRun(NamedTuple):
+    """A root run in which nothing happens until a person answers; `last_event` is its last one's number."""
+
+    question: Question
+    last_event: int
 
 
 class HeldRuns(NamedTuple):

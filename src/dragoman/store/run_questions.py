@@ -24,6 +24,7 @@ from dragoman.run import FINISHED, Message, Question
 from dragoman.store import tables
 from dragoman.store.database import SqlAggregate
 from dragoman.store.prepared_statement import PreparedStatement
+from dragoman.store.records import RestingRun
 from dragoman.store.run_families import Key
 from dragoman.store.threads import add_messages, place_of, wait_for_threads
 
@@ -134,11 +135,11 @@ class SqlRunQuestions(SqlAggregate):
 
         return await self._database.transact(written)
 
-    async def resting(self, roots: Sequence[Key]) -> Mapping[str, tuple[Question, int]]:
+    async def resting(self, roots: Sequence[Key]) -> Mapping[str, RestingRun]:
         found = await self._database.found(_RESTING, {"roots": [*roots]}) if roots else ()
         several = Counter(row[_ROOT] for row in found)
         return {
-            row[_ROOT]: (Question(**dict(zip(_NAMES, row, strict=False))), row[-1])
+            row[_ROOT]: RestingRun(Question(**dict(zip(_NAMES, row, strict=False))), row[-1])
             for row in found
             if several[row[_ROOT]] == 1
         }
