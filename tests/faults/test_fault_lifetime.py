@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,21 @@ import pytest
 
 from dragoman import Hub
 from dragoman.connections.process import spawn
+from dragoman.errors import Unreachable
+from dragoman.scope import Caller
 from patience import deadline, give_time, patient
-from servers.hubs import QUICK, carrying, children, is_alive, listed, open_hub, quick, state_is, until
+from servers.hubs import (
+    QUICK,
+    carrying,
+    children,
+    is_alive,
+    listed,
+    open_hub,
+    quick,
+    runtime_of,
+    state_is,
+    until,
+)
 from servers.processes import HttpProcess, journal, read_log, starts, stdio
 
 pytestmark = [pytest.mark.anyio, pytest.mark.fault]
@@ -298,6 +312,21 @@ async def test_a_call_that_waits_for_a_removed_connector_opens_nothing(tmp_path:
         started = starts(log)
         await give_time(1.2)
         assert starts(log) == started, "a connector that is gone was connected"
+
+
+async def test_a_connector_that_was_removed_is_opened_in_no_revision(tmp_path: Path) -> None:
+    """Who changed it while it was being removed has a newer record than whoever removed it knew."""
+    async with open_hub(tmp_path) as hub:
+        view = await hub.connectors.add("a", **stdio(), **QUICK)
+        source = runtime_of(hub).sources[view.connector.kind]
+        newer = replace(view.connector, revision=view.connector.revision + 1)
+        await hub.connectors.remove("a")
+        with pytest.raises(Unreachable, match="changed or removed"):
+            await source.connect(newer, Caller())
+        await source.retire(newer)  # as who changed it does next
+        with pytest.raises(Unreachable, match="changed or removed"):
+            await source.connect(replace(newer, revision=newer.revision + 1), Caller())
+        assert hub.links() == []
 
 
 async def test_a_disabled_connector_is_closed_and_refuses_until_enabled(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ Knows nothing of what a link is made of: who extends it makes them.
 """
 
 import asyncio
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
@@ -26,6 +27,7 @@ from dragoman.tool import RawResult
 
 _LAST_CALLS = 4.0
 _TIME_TO_CLOSE = 1.5
+_EVERY_REVISION = sys.maxsize
 Key = tuple[str, str]
 
 
@@ -151,8 +153,9 @@ class LinkPool(ABC, Generic[AnyLink]):
             await self.close_link(link)
         return self.status(connector, caller)
 
-    async def retire(self, connector: Connector) -> None:
-        self._retired[connector.id] = connector.revision
+    async def retire(self, connector: Connector, *, is_removed: bool = False) -> None:
+        revision = _EVERY_REVISION if is_removed else connector.revision
+        self._retired[connector.id] = max(revision, self._retired.get(connector.id, 0))
         await self._close_links(lambda key: key[0] == connector.id)
 
     async def close_for_user(self, workspace: str, user: str, connector_id: str | None = None) -> None:

@@ -158,9 +158,11 @@ class Source(Protocol):
 
     async def disconnect(self, connector: Connector, caller: Caller) -> ConnectionStatus: ...
 
-    async def retire(self, connector: Connector) -> None:
+    async def retire(self, connector: Connector, *, is_removed: bool = False) -> None:
         """Closes every connection opened for this or an older revision; it returns within two seconds.
 
+        Of one that `is_removed` none is opened again, whatever its revision: who changed it at the same
+        moment may know a newer one.
         Calls under way finish in the background, up to their deadlines; so does a server that is slow to end.
         """
         ...

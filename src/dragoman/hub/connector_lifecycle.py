@@ -30,7 +30,7 @@ class ConnectorLifecycle:
 
     async def close(self, connector: Connector) -> None:
         """After `drop`; calls under way finish in the background."""
-        await self._runtime.sources[connector.kind].retire(connector)
+        await self._runtime.sources[connector.kind].retire(connector, is_removed=True)
         self._runtime.recorder.forget(connector.id)
         self._runtime.limits.forget(connector.id)
 

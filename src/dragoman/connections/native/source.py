@@ -106,7 +106,7 @@ class NativeSource:
 
     disconnect = connect
 
-    async def retire(self, connector: Connector) -> None:
+    async def retire(self, connector: Connector, *, is_removed: bool = False) -> None:
         pass
 
     async def close_for_user(self, workspace: str, user: str, connector_id: str | None = None) -> None:
