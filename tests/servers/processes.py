@@ -38,8 +38,9 @@ def stdio(*arguments: str, sandbox: str = "none") -> dict[str, Any]:
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """What a server wrote with `--log`, oldest first."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    """What a server wrote with `--log`, oldest first. A line that is being written does not count yet."""
+    text = path.read_text() if path.exists() else ""
+    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
 
 
 def starts(path: Path) -> int:
